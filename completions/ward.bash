@@ -285,10 +285,10 @@ _ward_options() {
 		other=""
 		;;
 	serve)
-		options="--dev --listen --templates --state --max --quota --add-key --debug --help -h"
+		options="--dev --listen --templates --state --max --quota --snapshot-quota --add-key --debug --help -h"
 		file=""
 		directory="--templates --state"
-		other="--listen --max --quota --add-key"
+		other="--listen --max --quota --snapshot-quota --add-key"
 		;;
 	*)
 		options='' file='' directory='' other=''

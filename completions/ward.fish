@@ -509,6 +509,7 @@ complete -c ward -n '__fish_seen_subcommand_from serve' -l templates -x -a '(__f
 complete -c ward -n '__fish_seen_subcommand_from serve' -l state -x -a '(__fish_complete_directories)' -d 'directory of the registry; default: serve in ward\'s state directory'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l max -x -d 'most sandboxes at one time; default: 1000'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l quota -x -d 'most sandboxes of one owner; default: 1000'
+complete -c ward -n '__fish_seen_subcommand_from serve' -l snapshot-quota -x -d 'most MiB of one owner\'s snapshots; default: 10240'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l add-key -x -d 'make a key, print it, and exit'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l debug -d 'one sandbox without a key on 127.0.0.1:49983, for E2B_DEBUG=true'
 complete -c ward -n '__fish_seen_subcommand_from serve' -s h -l help -d 'explain this verb'

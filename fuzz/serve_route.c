@@ -31,7 +31,8 @@ static void body(const uint8_t *data, size_t n)
 		assert(c.status >= 400 && c.status < 600 && *c.wrong);
 	control_free_create(&c);
 	if (control_read_small(data, n, &small))
-		assert(small.timeout_s >= -1);
+		assert(small.timeout_s >= -1 && small.count >= -1 &&
+		       (!*small.name || route_is_template(small.name)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -41,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	enum http_wrong wrong;
 	struct route_to to;
 	size_t scanned = 0;
-	char id[SANDBOX_ID + 1];
+	char id[NAMED_MAX + 1];
 	unsigned status;
 
 	body(data, n);
@@ -51,6 +52,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (route_host(&head.host, &r.fields, &to) > 0)
 		assert(strlen(to.id) == 0 || strlen(to.id) == SANDBOX_ID);
 	if (route_find(r.method, r.path, id, sizeof(id), &status) != ROUTE_NONE)
-		assert(strlen(id) <= SANDBOX_ID);
+		assert(strlen(id) <= NAMED_MAX);
 	return 0;
 }

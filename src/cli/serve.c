@@ -30,6 +30,7 @@ int verb_serve(struct options *o)
 	add(&argv, "--state", o->serve_state);
 	add(&argv, "--max", o->serve_max);
 	add(&argv, "--quota", o->serve_quota);
+	add(&argv, "--snapshot-quota", o->serve_snapshot_quota);
 	add(&argv, "--add-key", o->serve_add_key);
 	if (argv.failed)
 		ward_fail(&e, ENOMEM, "out of memory");

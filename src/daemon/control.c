@@ -7,10 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/io.h"
-#include "daemon/front.h"
+#include "daemon/snapshot.h"
 
 #define TIMEOUT_V1_S 15
 #define TIMEOUT_V2_S 300
@@ -66,22 +65,6 @@ void control_begin(struct conn *c)
 
 /* -- create */
 
-static bool make_id(const struct front *f, char ret[SANDBOX_ID + 1])
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-	uint8_t random[64];
-	size_t n = TAG;
-
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return false;
-	memcpy(ret, f->tag, TAG);
-	for (size_t i = 0; i < sizeof(random) && n < SANDBOX_ID; i++)
-		if (random[i] < 252) /* 7 times 36: each letter as often */
-			ret[n++] = letters[random[i] % 36];
-	ret[n] = '\0';
-	return n == SANDBOX_ID;
-}
-
 /* What the machine has left; 0: unknown. */
 static uint64_t memory_left(void)
 {
@@ -95,26 +78,47 @@ static uint64_t memory_left(void)
 	return at && sscanf(at, "MemAvailable: %llu", &kib) == 1 ? kib * 1024 : 0;
 }
 
-/* False: it was refused. */
-static bool admit(struct conn *c)
+bool control_admit(struct front *f, const char *owner, unsigned *ret_status, char ret_why[128])
 {
-	struct front *f = c->front;
 	uint64_t left = memory_left();
 
-	if (sandbox_count_of(f, c->owner, false) >= f->quota ||
-	    sandbox_count_of(f, c->owner, true) >= f->quota)
-		conn_refuse(c, 429, "you have %u sandboxes already, which is your quota", f->quota);
-	else if (f->sandbox_count >= f->most)
-		conn_refuse(c, 503, "the server has %u sandboxes already, and takes no more",
-			    f->most);
-	else if (left && left < f->least_memory)
-		conn_refuse(c, 503, "the server has too little memory left for a new sandbox");
-	else if (f->jobs_used > JOBS_MAX / 2)
-		conn_refuse(c, 503, "too many sandboxes are being started");
-	else
+	*ret_status = 503;
+	if (sandbox_count_of(f, owner, false) >= f->quota ||
+	    sandbox_count_of(f, owner, true) >= f->quota) {
+		*ret_status = 429;
+		snprintf(ret_why, 128, "you have %u sandboxes already, which is your quota",
+			 f->quota);
+	} else if (f->sandbox_count >= f->most) {
+		snprintf(ret_why, 128, "the server has %u sandboxes already, and takes no more",
+			 f->most);
+	} else if (left && left < f->least_memory) {
+		snprintf(ret_why, 128, "the server has too little memory left for a new sandbox");
+	} else if (f->jobs_used > JOBS_MAX / 2) {
+		snprintf(ret_why, 128, "too many sandboxes are being started");
+	} else {
 		return true;
+	}
 	f->counters.refused++;
 	return false;
+}
+
+/* What a request calls a template may be a snapshot of the client's, which comes first. What was
+ * taken away from the sandbox that it was made of does not come back. */
+static bool use_snapshot(struct conn *c, struct sandbox *s, struct create *q)
+{
+	const struct snapshot *n = snapshot_find(c->front, c->owner, q->template);
+	struct buf both = { 0 };
+
+	if (!n)
+		return route_read_template(q->template, s->template);
+	memcpy(s->template, n->template, sizeof(s->template));
+	memcpy(s->snapshot, n->id, sizeof(s->snapshot));
+	q->no_network |= n->no_network;
+	buf_add(&both, buf_text(&n->config), n->config.len);
+	buf_add(&both, buf_text(&q->config), q->config.len);
+	buf_free(&q->config);
+	q->config = both;
+	return !both.failed && both.len <= CONFIG_MAX;
 }
 
 static void answer_sandbox(struct conn *c, unsigned status, const struct sandbox *s)
@@ -122,7 +126,7 @@ static void answer_sandbox(struct conn *c, unsigned status, const struct sandbox
 	auto_buf body = { 0 };
 	struct json j = { .out = &body };
 
-	show_sandbox(c->front, s, &j);
+	show_sandbox(c->front, s, NULL, &j);
 	conn_answer(c, status, "application/json", &body, NULL);
 }
 
@@ -143,19 +147,24 @@ static void create(struct conn *c)
 	struct front *f = c->front;
 	struct create q = { 0 };
 	struct sandbox *s = NULL;
-	char id[SANDBOX_ID + 1];
+	char id[SANDBOX_ID + 1], why[128];
+	unsigned status;
 
 	if (!control_read_create((const uint8_t *)buf_text(&c->body), c->body.len, &q)) {
 		conn_refuse(c, q.status, "%s", q.wrong);
-	} else if (admit(c)) {
-		s = make_id(f, id) ? sandbox_new(f) : NULL;
+	} else if (!control_admit(f, c->owner, &status, why)) {
+		conn_refuse(c, status, "%s", why);
+	} else {
+		s = sandbox_make_id(f, id) ? sandbox_new(f) : NULL;
 		if (!s)
 			conn_refuse(c, 500, "out of memory");
 	}
-	if (s) {
+	if (s && !use_snapshot(c, s, &q)) {
+		sandbox_remove(f, s, "it was not started");
+		conn_refuse(c, 400, "envVars, with those of the snapshot, are larger than 24 KiB");
+	} else if (s) {
 		memcpy(s->id, id, sizeof(id));
 		memcpy(s->owner, c->owner, sizeof(s->owner));
-		memcpy(s->template, q.template, sizeof(s->template));
 		s->started_ms = front_now_ms();
 		s->end_ms = s->started_ms + 1000 * (q.timeout_s > 0              ? q.timeout_s
 						    : c->verb == ROUTE_create_v2 ? TIMEOUT_V2_S
@@ -349,58 +358,55 @@ static void healthz(struct conn *c)
 	conn_answer(c, 200, "application/json", &body, NULL);
 }
 
+static void connect_now(struct conn *c)
+{
+	connect_to(c, false);
+}
+
+static void resume_now(struct conn *c)
+{
+	connect_to(c, true);
+}
+
+static void change_timeout(struct conn *c)
+{
+	set_timeout(c, false, -1);
+}
+
+static void refresh(struct conn *c)
+{
+	set_timeout(c, true, REFRESH_S);
+}
+
+static void (*const handlers[ROUTES])(struct conn *c) = {
+	[ROUTE_create_v1] = create,
+	[ROUTE_create_v2] = create,
+	[ROUTE_list_v1] = control_list,
+	[ROUTE_list_v2] = control_list,
+	[ROUTE_info] = info,
+	[ROUTE_kill] = do_kill,
+	[ROUTE_connect_v1] = connect_now,
+	[ROUTE_connect_v2] = connect_now,
+	[ROUTE_resume] = resume_now,
+	[ROUTE_pause] = pause_it,
+	[ROUTE_timeout] = change_timeout,
+	[ROUTE_refreshes] = refresh,
+	[ROUTE_metrics] = control_metrics,
+	[ROUTE_network] = change_network,
+	[ROUTE_logs_v1] = control_logs,
+	[ROUTE_logs_v2] = control_logs,
+	[ROUTE_snapshot] = control_snapshot,
+	[ROUTE_snapshots] = control_snapshots,
+	[ROUTE_drop_snapshot] = control_drop_snapshot,
+	[ROUTE_fork] = control_fork,
+	[ROUTE_healthz] = healthz,
+	[ROUTE_server_metrics] = control_server_metrics,
+};
+
 void control_run(struct conn *c)
 {
-	switch (c->verb) {
-	case ROUTE_create_v1:
-	case ROUTE_create_v2:
-		create(c);
-		break;
-	case ROUTE_list_v1:
-	case ROUTE_list_v2:
-		control_list(c);
-		break;
-	case ROUTE_info:
-		info(c);
-		break;
-	case ROUTE_kill:
-		do_kill(c);
-		break;
-	case ROUTE_connect_v1:
-	case ROUTE_connect_v2:
-		connect_to(c, false);
-		break;
-	case ROUTE_resume:
-		connect_to(c, true);
-		break;
-	case ROUTE_pause:
-		pause_it(c);
-		break;
-	case ROUTE_timeout:
-		set_timeout(c, false, -1);
-		break;
-	case ROUTE_refreshes:
-		set_timeout(c, true, REFRESH_S);
-		break;
-	case ROUTE_metrics:
-		control_metrics(c);
-		break;
-	case ROUTE_network:
-		change_network(c);
-		break;
-	case ROUTE_logs_v1:
-	case ROUTE_logs_v2:
-		control_logs(c);
-		break;
-	case ROUTE_server_metrics:
-		control_server_metrics(c);
-		break;
-	case ROUTE_healthz:
-		healthz(c);
-		break;
-	case ROUTE_NONE:
-	case ROUTES:
-	default:
+	if (handlers[c->verb])
+		handlers[c->verb](c);
+	else
 		conn_refuse(c, 501, "not implemented");
-	}
 }

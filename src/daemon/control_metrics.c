@@ -108,11 +108,14 @@ void control_server_metrics(struct conn *c)
 		   "ward_sandbox_events_total{event=\"paused\"} %llu\n"
 		   "ward_sandbox_events_total{event=\"resumed\"} %llu\n"
 		   "ward_sandbox_events_total{event=\"refused\"} %llu\n"
-		   "ward_sandbox_events_total{event=\"lost\"} %llu\n",
+		   "ward_sandbox_events_total{event=\"lost\"} %llu\n"
+		   "ward_sandbox_events_total{event=\"snapshot\"} %llu\n"
+		   "ward_sandbox_events_total{event=\"forked\"} %llu\n",
 		   (unsigned long long)n->created, (unsigned long long)n->killed,
 		   (unsigned long long)n->expired, (unsigned long long)n->paused,
 		   (unsigned long long)n->resumed, (unsigned long long)n->refused,
-		   (unsigned long long)n->lost);
+		   (unsigned long long)n->lost, (unsigned long long)n->snapshots,
+		   (unsigned long long)n->forks);
 	buf_puts(&out, "# HELP ward_http_requests_total Answers by class of status.\n"
 		       "# TYPE ward_http_requests_total counter\n");
 	for (size_t i = 2; i < ARRAY_LEN(n->requests); i++)

@@ -229,10 +229,8 @@ static void read_template(struct json_in *j, struct create *c)
 	auto_buf text = { 0 };
 
 	json_in_string(j, &text);
-	if (!route_is_template(buf_text(&text)))
+	if (!route_read_template(buf_text(&text), c->template))
 		wrong(c, 404, "there is no such template");
-	else
-		snprintf(c->template, sizeof(c->template), "%s", buf_text(&text));
 }
 
 static void read_member(struct json_in *j, const char *key, struct create *c)
@@ -330,6 +328,30 @@ void control_free_create(struct create *c)
 	buf_free(&c->config);
 }
 
+static void read_small_member(struct json_in *j, const char *key, struct small_request *ret)
+{
+	auto_buf text = { 0 };
+	bool timeout = strcmp(key, "timeout") == 0 || strcmp(key, "duration") == 0,
+	     count = strcmp(key, "count") == 0, memory = strcmp(key, "memory") == 0,
+	     name = strcmp(key, "name") == 0;
+
+	if (skip_null(j))
+		return;
+	if (timeout) {
+		ret->timeout_s = read_int(j);
+	} else if (count) {
+		ret->count = read_int(j);
+	} else if (memory) {
+		ret->memory = read_bool(j);
+	} else if (name) {
+		json_in_string(j, &text);
+		if (!route_read_template(buf_text(&text), ret->name))
+			j->bad = true;
+	} else {
+		json_in_skip(j);
+	}
+}
+
 bool control_read_small(const uint8_t *bytes, size_t n, struct small_request *ret)
 {
 	struct json_in j;
@@ -337,24 +359,13 @@ bool control_read_small(const uint8_t *bytes, size_t n, struct small_request *re
 	const char *key;
 	bool fine;
 
-	*ret = (struct small_request){ .timeout_s = -1, .memory = -1 };
+	*ret = (struct small_request){ .timeout_s = -1, .count = -1, .memory = -1 };
 	if (!n)
 		return true;
 	json_in_init(&j, bytes, n);
 	if (json_in_open(&j, '{', &l)) {
-		while (json_in_next(&j, &l, &key)) {
-			bool timeout = strcmp(key, "timeout") == 0 || strcmp(key, "duration") == 0,
-			     memory = strcmp(key, "memory") == 0;
-
-			if (skip_null(&j))
-				continue;
-			if (timeout)
-				ret->timeout_s = read_int(&j);
-			else if (memory)
-				ret->memory = read_bool(&j);
-			else
-				json_in_skip(&j);
-		}
+		while (json_in_next(&j, &l, &key))
+			read_small_member(&j, key, ret);
 	}
 	fine = json_in_end(&j);
 	json_in_free(&j);

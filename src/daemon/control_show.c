@@ -36,9 +36,9 @@ static void show_secret(const struct sandbox *s, struct json *j)
 	json_null(j, "domain");
 }
 
-void show_sandbox(const struct front *f, const struct sandbox *s, struct json *j)
+void show_sandbox(const struct front *f, const struct sandbox *s, const char *key, struct json *j)
 {
-	json_begin_object(j, NULL);
+	json_begin_object(j, key);
 	show_common(f, s, j);
 	show_secret(s, j);
 	json_end_object(j);

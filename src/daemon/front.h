@@ -9,8 +9,9 @@
  *               data_answer.c  what comes back
  *   link.c      the connection to the ward-envd of a sandbox
  *   sandbox.c   what is known of sandboxes; their end
+ *   snapshot.c  what is known of snapshots    fork.c    control_snapshot.c  their calls
  *   jobs.c      requests to the keeper
- *   registry.c  SQLite
+ *   registry.c  SQLite    registry_snapshot.c
  */
 #ifndef WARD_DAEMON_FRONT_H
 #define WARD_DAEMON_FRONT_H
@@ -32,6 +33,8 @@ struct front;
 struct conn;
 struct link;
 struct sandbox;
+struct snapshot;
+struct fork;
 
 /* What epoll waits for. */
 struct source {
@@ -67,6 +70,8 @@ struct sandbox {
 	struct conn *measuring;        /* for its numbers, likewise */
 	uint64_t retry_ms;             /* an end that failed is tried again then */
 	uint64_t cpu_ms, uptime_ms;    /* as the last metrics had them */
+	char snapshot[SANDBOX_ID + 1]; /* whose files it begins with; "": none */
+	struct fork *fork;             /* that it is started for */
 };
 
 /* -- the keeper's answers */
@@ -123,10 +128,10 @@ struct conn {
 	bool again; /* it is in the front's list of those who are looked at again */
 	void (*resume)(struct conn *c, int result, const char *text); /* in CONN_WAIT */
 	enum route_verb verb;
-	char sandbox[SANDBOX_ID + 1];
-	char owner[OWNER_MAX + 1]; /* of the key; of the sandbox that the request goes to */
-	bool sandbox_owner;        /* the latter */
-	int64_t wanted_timeout_ms; /* of connect */
+	char sandbox[NAMED_MAX + 1]; /* or what else the path names */
+	char owner[OWNER_MAX + 1];   /* of the key; of the sandbox that the request goes to */
+	bool sandbox_owner;          /* the latter */
+	int64_t wanted_timeout_ms;   /* of connect */
 	bool resumed;
 	struct stream *stream;
 	/* an answer from a port of a sandbox: its head in the reading, then its body */
@@ -144,6 +149,7 @@ struct conn {
 struct counters {
 	uint64_t requests[6]; /* by the first digit of the status */
 	uint64_t created, killed, expired, refused, resumed, paused, lost;
+	uint64_t snapshots, forks;
 	uint64_t start_us, starts;
 };
 
@@ -156,6 +162,10 @@ struct front {
 	sqlite3 *db;
 	struct sandbox *sandboxes;
 	size_t sandbox_count;
+	struct snapshot *snapshots;
+	struct fork *forks;
+	uint64_t snapshot_quota; /* bytes of one owner */
+	uint64_t snapshot_list_ms;
 	struct conn *conns, *gone, *again;
 	size_t conn_count;
 	struct link *dead_links;
@@ -199,6 +209,9 @@ must_check bool jobs_ask(struct front *f, enum keeper_op op, const struct sandbo
 /* The same for a pause or resume that keeps files only. */
 must_check bool jobs_ask_files(struct front *f, enum keeper_op op, const struct sandbox *s,
 			       job_done *done);
+/* The same about a snapshot; s NULL: it is about nothing else. */
+must_check bool jobs_ask_snapshot(struct front *f, enum keeper_op op, const struct sandbox *s,
+				  const struct snapshot *n, job_done *done);
 void jobs_ready(struct source *s, uint32_t events);
 
 /* -- sandbox.c */
@@ -223,6 +236,10 @@ must_check int sandbox_attach(struct front *f, struct sandbox *s);
 /* Lets the connection wait for what is under way with the sandbox; resume() is called then. */
 void sandbox_wait(struct sandbox *s, struct conn *c,
 		  void (*resume)(struct conn *c, int result, const char *text));
+/* Calls all who wait. */
+void sandbox_answer_waiting(struct sandbox *s, int result, const char *text);
+/* An id that no sandbox and no snapshot has. */
+must_check bool sandbox_make_id(const struct front *f, char ret[SANDBOX_ID + 1]);
 void sandbox_forget_waiting(struct front *f, struct conn *c);
 /* How many sandboxes the owner has, or those of them that are about to end. */
 unsigned sandbox_count_of(const struct front *f, const char *owner, bool ending);
@@ -292,6 +309,14 @@ void control_begin(struct conn *c);
 void control_run(struct conn *c);
 /* The sandbox of the path, if it is the client's; NULL: it was answered. */
 struct sandbox *control_find_mine(struct conn *c);
+/* Whether the owner may have one more; *ret_status and *ret_why say why not. */
+must_check bool control_admit(struct front *f, const char *owner, unsigned *ret_status,
+			      char ret_why[128]);
+/* Snapshots and forks (control_snapshot.c). */
+void control_snapshot(struct conn *c);
+void control_snapshots(struct conn *c);
+void control_drop_snapshot(struct conn *c);
+void control_fork(struct conn *c);
 /* The list of the client's sandboxes (control_list.c). */
 void control_list(struct conn *c);
 /* What happened to a sandbox (control_logs.c). */
@@ -304,8 +329,8 @@ void control_server_metrics(struct conn *c);
 /* -- control_read.c */
 
 struct create {
-	char template[TEMPLATE_MAX + 1];
-	int64_t timeout_s; /* -1: not given */
+	char template[TEMPLATE_MAX + 1]; /* or the name of a snapshot */
+	int64_t timeout_s;               /* -1: not given */
 	int internet;
 	bool auto_pause, auto_resume, private_traffic, no_network, pause_files;
 	struct buf metadata, config, mask_host;
@@ -322,15 +347,18 @@ must_check bool control_mask_host(const char *text, uint16_t port, struct host *
 				  uint16_t *ret_port);
 void control_free_create(struct create *c);
 
-struct small_request {     /* of connect, resume, pause, timeout, refreshes */
-	int64_t timeout_s; /* -1: not given */
-	int memory;        /* -1: not given */
+/* Of connect, resume, pause, timeout, refreshes, snapshots and fork. */
+struct small_request {
+	int64_t timeout_s;           /* -1: not given */
+	int64_t count;               /* -1: not given */
+	int memory;                  /* -1: not given */
+	char name[TEMPLATE_MAX + 1]; /* "": not given */
 };
 must_check bool control_read_small(const uint8_t *bytes, size_t n, struct small_request *ret);
 
 /* -- control_show.c */
 
-void show_sandbox(const struct front *f, const struct sandbox *s, struct json *j);
+void show_sandbox(const struct front *f, const struct sandbox *s, const char *key, struct json *j);
 void show_detail(const struct front *f, const struct sandbox *s, bool listed, struct json *j);
 void show_time(struct json *j, const char *key, int64_t ms);
 

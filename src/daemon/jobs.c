@@ -8,10 +8,9 @@
 #include <sys/socket.h>
 
 #include "base/io.h"
-#include "daemon/front.h"
+#include "daemon/snapshot.h"
 
-static bool ask(struct front *f, enum keeper_op op, bool files_only, const struct sandbox *s,
-		job_done *done)
+static bool ask(struct front *f, const struct keeper_request *q, job_done *done)
 {
 	struct job *j = NULL;
 
@@ -20,15 +19,8 @@ static bool ask(struct front *f, enum keeper_op op, bool files_only, const struc
 			j = &f->jobs[i];
 	if (!j)
 		return false;
-	*j = (struct job){ .done = done, .began_ms = io_now_ms(), .used = true };
+	*j = (struct job){ .q = *q, .done = done, .began_ms = io_now_ms(), .used = true };
 	j->q.seq = ++f->next_seq;
-	j->q.op = (uint8_t)op;
-	j->q.files_only = files_only;
-	if (s) {
-		j->q.no_network = s->no_network;
-		memcpy(j->q.id, s->id, sizeof(j->q.id));
-		memcpy(j->q.template, s->template, sizeof(j->q.template));
-	}
 	if (send(f->keeper_fd, &j->q, sizeof(j->q), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(j->q)) {
 		j->used = false;
 		return false;
@@ -37,14 +29,44 @@ static bool ask(struct front *f, enum keeper_op op, bool files_only, const struc
 	return true;
 }
 
+static struct keeper_request about(enum keeper_op op, const struct sandbox *s)
+{
+	struct keeper_request q = { .op = (uint8_t)op };
+
+	if (s) {
+		q.no_network = s->no_network;
+		memcpy(q.id, s->id, sizeof(q.id));
+		memcpy(q.template, s->template, sizeof(q.template));
+	}
+	if (s && op == KEEPER_START)
+		memcpy(q.snapshot, s->snapshot, sizeof(q.snapshot));
+	return q;
+}
+
 bool jobs_ask(struct front *f, enum keeper_op op, const struct sandbox *s, job_done *done)
 {
-	return ask(f, op, false, s, done);
+	const struct keeper_request q = about(op, s);
+
+	return ask(f, &q, done);
 }
 
 bool jobs_ask_files(struct front *f, enum keeper_op op, const struct sandbox *s, job_done *done)
 {
-	return ask(f, op, true, s, done);
+	struct keeper_request q = about(op, s);
+
+	q.files_only = true;
+	return ask(f, &q, done);
+}
+
+bool jobs_ask_snapshot(struct front *f, enum keeper_op op, const struct sandbox *s,
+		       const struct snapshot *n, job_done *done)
+{
+	struct keeper_request q = about(op, s);
+
+	memcpy(q.snapshot, n->id, sizeof(q.snapshot));
+	q.most = n->bytes;
+	q.passing = n->fork != NULL;
+	return ask(f, &q, done);
 }
 
 void jobs_ready(struct source *source, uint32_t events)

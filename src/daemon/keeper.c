@@ -26,19 +26,16 @@
 #define ATTACH_WAIT_MS 5000 /* what runs inside already may be hostile, and hold a thread so long */
 #define END_WAIT_MS 10000
 
-struct work {
-	const struct keeper *k;
-	struct keeper_request q;
-	struct ward_error e;
-	struct buf text;
-	int fds[2];
-};
-
-static int bad(struct work *w, int error, const char *why)
+int keeper_bad(struct work *w, int error, const char *why)
 {
 	w->e.code = error;
 	snprintf(w->e.why, sizeof(w->e.why), "%s", why);
 	return -error;
+}
+
+static bool is_own(const struct work *w, const char id[SANDBOX_ID + 1])
+{
+	return !id[SANDBOX_ID] && route_is_id(id, strlen(id)) && strncmp(id, w->k->tag, TAG) == 0;
 }
 
 /* The front is not believed: what it names must be of this server. */
@@ -46,10 +43,13 @@ static bool is_fine(const struct work *w)
 {
 	const struct keeper_request *q = &w->q;
 
-	if (q->op == KEEPER_LIST)
+	if (q->op == KEEPER_LIST || q->op == KEEPER_SNAPSHOTS)
 		return true;
-	if (q->id[SANDBOX_ID] || !route_is_id(q->id, strnlen(q->id, sizeof(q->id))) ||
-	    strncmp(q->id, w->k->tag, TAG) != 0)
+	if (*q->snapshot && !is_own(w, q->snapshot))
+		return false;
+	if (q->op == KEEPER_DROP)
+		return *q->snapshot;
+	if (!is_own(w, q->id) || (q->op == KEEPER_SAVE && !*q->snapshot))
 		return false;
 	return q->op != KEEPER_START ||
 	       (!q->template[TEMPLATE_MAX] && route_is_template(q->template));
@@ -64,7 +64,7 @@ static int find_policy(struct work *w, char ret[PATH_MAX])
 			return 0;
 	}
 	if (strcmp(w->q.template, "base") != 0)
-		return bad(w, ENOENT, "there is no such template");
+		return keeper_bad(w, ENOENT, "there is no such template");
 	snprintf(ret, PATH_MAX, "%s", w->k->base);
 	return 0;
 }
@@ -107,7 +107,8 @@ static int attach(struct work *w, struct ward_box *b)
 	ward_process_free(p);
 	if (r < 0)
 		return r;
-	return r == 1 && code == 0 ? 0 : bad(w, EIO, "ward-envd did not start in the sandbox");
+	return r == 1 && code == 0 ? 0
+				   : keeper_bad(w, EIO, "ward-envd did not start in the sandbox");
 }
 
 static int end_box(struct work *w, struct ward_box *b)
@@ -119,7 +120,7 @@ static int end_box(struct work *w, struct ward_box *b)
 	if (r >= 0)
 		r = ward_wait(b, END_WAIT_MS, &code, &w->e);
 	if (r == 0)
-		return bad(w, ETIMEDOUT, "the sandbox does not end");
+		return keeper_bad(w, ETIMEDOUT, "the sandbox does not end");
 	return r < 0 ? r : ward_remove(b, &w->e);
 }
 
@@ -128,7 +129,7 @@ static int start(struct work *w)
 	struct ward_spec *s = ward_spec_new();
 	struct ward_box *b = NULL;
 	char policy[PATH_MAX];
-	int r = s ? find_policy(w, policy) : bad(w, ENOMEM, "out of memory");
+	int r = s ? find_policy(w, policy) : keeper_bad(w, ENOMEM, "out of memory");
 
 	if (r >= 0)
 		r = fill_spec(w, s, policy);
@@ -137,6 +138,8 @@ static int start(struct work *w)
 	if (r >= 0)
 		r = keeper_facts(s, policy, &w->text, &w->e);
 	ward_spec_free(s);
+	if (r >= 0 && *w->q.snapshot)
+		r = keeper_load(w, b);
 	if (r >= 0)
 		r = attach(w, b);
 	if (r < 0 && b) {
@@ -196,9 +199,10 @@ static int list(struct work *w)
 	json_in_free(&j);
 	ward_free(json);
 	if (!fine)
-		return bad(w, EBADMSG, "the list of sandboxes cannot be read");
+		return keeper_bad(w, EBADMSG, "the list of sandboxes cannot be read");
 	/* never a part of it: what is not in the list counts as ended */
-	return w->text.len < KEEPER_TEXT_MAX ? 0 : bad(w, E2BIG, "there are too many sandboxes");
+	return w->text.len < KEEPER_TEXT_MAX ? 0
+					     : keeper_bad(w, E2BIG, "there are too many sandboxes");
 }
 
 /* Ends all that runs inside; files stay. */
@@ -215,7 +219,7 @@ static int end_programs(struct work *w, struct ward_box *b)
 	ward_process_free(p);
 	if (r < 0)
 		return r;
-	return r == 1 && code == 0 ? 0 : bad(w, EIO, "the sandbox's programs do not end");
+	return r == 1 && code == 0 ? 0 : keeper_bad(w, EIO, "the sandbox's programs do not end");
 }
 
 static int pause_box(struct work *w, struct ward_box *b)
@@ -251,10 +255,12 @@ static int on_box(struct work *w)
 		r = ward_net_deny(b, everything, 0, &w->e);
 	else if (w->q.op == KEEPER_RESUME)
 		r = resume_box(w, b);
+	else if (w->q.op == KEEPER_SAVE)
+		r = keeper_save(w, b);
 	else if (w->q.op == KEEPER_STATS)
 		r = ward_stats(b, &json, &w->e);
 	else
-		r = bad(w, EINVAL, "no such request");
+		r = keeper_bad(w, EINVAL, "no such request");
 	if (json && strlen(json) < KEEPER_TEXT_MAX)
 		buf_puts(&w->text, json);
 	ward_free(json);
@@ -299,11 +305,15 @@ static void *take_requests(void *argument)
 		if (n <= 0)
 			return NULL;
 		if (n != sizeof(w.q) || !is_fine(&w))
-			r = bad(&w, EINVAL, "not a request that the front may make");
+			r = keeper_bad(&w, EINVAL, "not a request that the front may make");
 		else if (w.q.op == KEEPER_START)
 			r = start(&w);
 		else if (w.q.op == KEEPER_LIST)
 			r = list(&w);
+		else if (w.q.op == KEEPER_DROP)
+			r = keeper_drop(&w);
+		else if (w.q.op == KEEPER_SNAPSHOTS)
+			r = keeper_list_snapshots(&w);
 		else
 			r = on_box(&w);
 		answer(&w, r);

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "daemon/route.h"
+#include "ward/ward.h"
 
 #define TAG 4 /* characters at the start of the ids of all sandboxes of one server */
 
@@ -17,9 +18,12 @@ enum keeper_op {
 	KEEPER_KILL,      /* fine also if there is none */
 	KEEPER_PAUSE,
 	KEEPER_RESUME,
-	KEEPER_CUT,   /* takes its network away */
-	KEEPER_STATS, /* text: JSON */
-	KEEPER_LIST,  /* text: ids of this server's sandboxes, each with a line end */
+	KEEPER_CUT,       /* takes its network away */
+	KEEPER_STATS,     /* text: JSON */
+	KEEPER_LIST,      /* text: ids of this server's sandboxes, each with a line end */
+	KEEPER_SAVE,      /* keeps its files as a snapshot; text: bytes */
+	KEEPER_DROP,      /* removes a snapshot; fine also if there is none */
+	KEEPER_SNAPSHOTS, /* text: ids of snapshots, each with a line end */
 	KEEPER_OPS
 };
 
@@ -28,8 +32,11 @@ struct keeper_request {
 	uint8_t op;
 	uint8_t no_network; /* START: narrower than the template */
 	uint8_t files_only; /* PAUSE, RESUME: its programs are ended */
+	uint8_t passing;    /* SAVE: it need not outlive the machine */
 	char id[SANDBOX_ID + 1];
 	char template[TEMPLATE_MAX + 1];
+	char snapshot[SANDBOX_ID + 1]; /* SAVE, DROP; START: with its files; "": none */
+	uint64_t most;                 /* SAVE: bytes that the snapshot may have */
 };
 
 struct keeper_reply {
@@ -47,11 +54,35 @@ struct keeper {
 	const char *templates; /* directory of policies, NAME.yaml; may be NULL */
 	const char *base;      /* the policy of the template "base" where the directory has none */
 	const char *workspace; /* an empty directory */
+	int snapshots_fd;      /* the directory of snapshots */
 	char tag[TAG + 1];
 	int fd; /* the front's other end */
 };
 
+/* A request that is worked on. */
+struct work {
+	const struct keeper *k;
+	struct keeper_request q;
+	struct ward_error e;
+	struct buf text;
+	int fds[2];
+};
+
 /* Answers the front's messages in so many threads until the front has gone. */
 void keeper_run(const struct keeper *k, unsigned threads);
+
+/* Fills w->e; returns -error. */
+int keeper_bad(struct work *w, int error, const char *why);
+
+/* -- keeper_snapshot.c: each returns 0 or -errno with w->e */
+
+/* Keeps the files of a running sandbox. */
+must_check int keeper_save(struct work *w, struct ward_box *b);
+/* Makes the files of the snapshot in a sandbox in which nothing has run yet. */
+must_check int keeper_load(struct work *w, struct ward_box *b);
+must_check int keeper_drop(struct work *w);
+must_check int keeper_list_snapshots(struct work *w);
+/* Removes what a server that was killed has begun to write. */
+void keeper_sweep_snapshots(int dir_fd);
 
 #endif

@@ -32,6 +32,7 @@
 #include "confine/confine.h"
 #include "daemon/front.h"
 #include "daemon/setup.h"
+#include "daemon/snapshot.h"
 #include "host/program.h"
 
 #define THREADS 8
@@ -139,6 +140,8 @@ static int run_front(struct front *f, const struct setup *s, pid_t keeper)
 	r = registry_open(file, &f->db, &e);
 	if (r == 0)
 		r = registry_load(f, &e);
+	if (r == 0)
+		r = registry_load_snapshots(f, &e);
 	if (r < 0) {
 		front_log_text("server_failed", "why", e.why);
 		return 1;
@@ -162,26 +165,35 @@ static void say_ready(const struct setup *s, const struct front *f)
 	fflush(stdout);
 }
 
+static void fill_front(const struct setup *s, struct front *f)
+{
+	*f = (struct front){ .most = s->most,
+			     .quota = s->quota,
+			     .snapshot_quota = (uint64_t)s->snapshot_mib << 20,
+			     .least_memory = s->least_memory,
+			     .envd_version = "0.6.13",
+			     .debug = s->debug,
+			     .dev = s->dev,
+			     .debug_listener = { .fd = -1 } };
+	memcpy(f->secret, s->secret, sizeof(f->secret));
+	memcpy(f->tag, s->tag, sizeof(f->tag));
+	f->cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static int serve(const struct setup *s, struct ward_err *e)
 {
-	struct keeper k = { .templates = s->templates, .base = s->base, .workspace = s->workspace };
+	struct keeper k = { .templates = s->templates,
+			    .base = s->base,
+			    .workspace = s->workspace,
+			    .snapshots_fd = s->snapshots_fd };
 	static struct front f;
 	auto_free char *ward = NULL, *envd = NULL;
 	struct sigaction a = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
 	int pair[2], big = 1 << 20, status = 0, r;
 	pid_t pid, keeper;
 
-	f = (struct front){ .most = s->most,
-			    .quota = s->quota,
-			    .least_memory = s->least_memory,
-			    .envd_version = "0.6.13",
-			    .debug = s->debug,
-			    .dev = s->dev,
-			    .debug_listener = { .fd = -1 } };
-	memcpy(f.secret, s->secret, sizeof(f.secret));
-	memcpy(f.tag, s->tag, sizeof(f.tag));
+	fill_front(s, &f);
 	memcpy(k.tag, s->tag, sizeof(k.tag));
-	f.cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 	r = program_path("ward", &ward, e);
 	if (r == 0)
 		r = program_path("ward-envd", &envd, e);
@@ -204,6 +216,7 @@ static int serve(const struct setup *s, struct ward_err *e)
 		return ward_fail_errno(e, "cannot start a process");
 	if (pid == 0) {
 		close(pair[0]);
+		close(s->snapshots_fd);
 		f.keeper_fd = pair[1];
 		_exit(run_front(&f, s, keeper));
 	}
@@ -214,6 +227,7 @@ static int serve(const struct setup *s, struct ward_err *e)
 	close(pair[1]);
 	close(f.listener.fd);
 	own_close_fd(&f.debug_listener.fd);
+	keeper_sweep_snapshots(k.snapshots_fd);
 	k.ward = ward;
 	k.envd = envd;
 	k.fd = pair[0];

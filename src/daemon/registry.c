@@ -21,6 +21,9 @@ static const char *const migrations[] = {
 	"ALTER TABLE sandboxes ADD COLUMN memory INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE sandboxes ADD COLUMN disk INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE sandboxes ADD COLUMN mask_host TEXT;",
+	"CREATE TABLE snapshots (id TEXT PRIMARY KEY, owner TEXT NOT NULL, template TEXT NOT NULL,"
+	" source TEXT NOT NULL, name TEXT NOT NULL, made INTEGER NOT NULL, bytes INTEGER NOT NULL,"
+	" no_network INTEGER NOT NULL, config BLOB) STRICT;",
 };
 
 enum {

@@ -37,6 +37,18 @@ bool route_is_template(const char *name)
 	return n > 0 && n <= TEMPLATE_MAX && !name[n] && *name != '-';
 }
 
+bool route_read_template(const char *text, char ret[TEMPLATE_MAX + 1])
+{
+	size_t n = strcspn(text, ":");
+
+	if (n > TEMPLATE_MAX ||
+	    (text[n] && strcmp(text + n, ":latest") != 0 && strcmp(text + n, ":default") != 0))
+		return false;
+	memcpy(ret, text, n);
+	ret[n] = '\0';
+	return route_is_template(ret);
+}
+
 static bool read_port(const char *s, size_t n, uint16_t *ret)
 {
 	unsigned port = 0;

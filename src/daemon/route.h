@@ -11,6 +11,7 @@
 #define SANDBOX_ID 20 /* characters: lower-case letters and digits */
 #define ENVD_PORT 49983
 #define TEMPLATE_MAX 63
+#define NAMED_MAX 80 /* of what a path of the control plane names: "NAME:TAG" */
 
 struct route_to {
 	char id[SANDBOX_ID + 1]; /* "": none is named */
@@ -28,6 +29,9 @@ must_check int route_host(const struct host *host, const struct http_fields *fie
 
 /* Whether it is a name that a template may have. */
 bool route_is_template(const char *name);
+/* Reads what a request calls a template: NAME or NAME:TAG; the tag is "latest" or as in
+ * "default". False: it cannot be one. */
+must_check bool route_read_template(const char *text, char ret[TEMPLATE_MAX + 1]);
 
 enum route_verb {
 	ROUTE_NONE,

@@ -7,10 +7,11 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/io.h"
 #include "base/sha256.h"
-#include "daemon/front.h"
+#include "daemon/snapshot.h"
 
 #define LIST_EVERY_MS 15000
 #define RETRY_MS 2000
@@ -36,6 +37,22 @@ struct sandbox *sandbox_new(struct front *f)
 	f->sandboxes = s;
 	f->sandbox_count++;
 	return s;
+}
+
+bool sandbox_make_id(const struct front *f, char ret[SANDBOX_ID + 1])
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+	uint8_t random[64];
+	size_t n = TAG;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return false;
+	memcpy(ret, f->tag, TAG);
+	for (size_t i = 0; i < sizeof(random) && n < SANDBOX_ID; i++)
+		if (random[i] < 252) /* 7 times 36: each letter as often */
+			ret[n++] = letters[random[i] % 36];
+	ret[n] = '\0';
+	return n == SANDBOX_ID;
 }
 
 /* HMAC-SHA-256 of the id, so that no token has to be kept: with the server's secret it is made
@@ -125,13 +142,14 @@ static bool forget(struct conn **at, const struct conn *c)
 
 void sandbox_forget_waiting(struct front *f, struct conn *c)
 {
+	fork_forget(f, c);
 	for (struct sandbox *s = f->sandboxes; s; s = s->next)
 		if (forget(&s->waiting, c) || forget(&s->measuring, c))
 			return;
 }
 
 /* Calls all who wait; each may begin something else, and even remove the sandbox. */
-static void call_waiting(struct sandbox *s, int result, const char *text)
+void sandbox_answer_waiting(struct sandbox *s, int result, const char *text)
 {
 	struct conn *all = s->waiting, *in_order = NULL;
 
@@ -161,10 +179,12 @@ void sandbox_remove(struct front *f, struct sandbox *s, const char *why)
 			f->sandbox_count--;
 			break;
 		}
+	if (s->fork)
+		fork_started(f, s->fork, s, -ESRCH, why);
 	registry_drop(f, s->id);
 	link_end(s->link);
 	log_sandbox("sandbox_gone", s, why);
-	call_waiting(s, -ESRCH, "the sandbox is gone");
+	sandbox_answer_waiting(s, -ESRCH, "the sandbox is gone");
 	while (s->measuring) {
 		struct conn *c = s->measuring;
 
@@ -202,9 +222,12 @@ static void started(struct front *f, struct job *j, int result, const char *text
 
 	if (!s)
 		return;
+	if (s->fork)
+		fork_started(f, s->fork, s, result, text);
+	s->fork = NULL;
 	if (result < 0) {
 		log_sandbox("sandbox_not_started", s, text);
-		call_waiting(s, result, text);
+		sandbox_answer_waiting(s, result, text);
 		sandbox_remove(f, s, "it was not started");
 		return;
 	}
@@ -218,7 +241,7 @@ static void started(struct front *f, struct job *j, int result, const char *text
 	took_link(f, s, fds);
 	(void)!registry_put(f, s);
 	log_sandbox("sandbox_started", s, "");
-	call_waiting(s, 0, "");
+	sandbox_answer_waiting(s, 0, "");
 }
 
 static void attached(struct front *f, struct job *j, int result, const char *text, int fds[2])
@@ -232,11 +255,11 @@ static void attached(struct front *f, struct job *j, int result, const char *tex
 	if (result == -ENOENT || result == -ESRCH) {
 		f->counters.lost++;
 		sandbox_end(f, s, "its box has ended");
-		call_waiting(s, result, text);
+		sandbox_answer_waiting(s, result, text);
 		return;
 	}
 	took_link(f, s, fds);
-	call_waiting(s, result, text);
+	sandbox_answer_waiting(s, result, text);
 }
 
 static void ended(struct front *f, struct job *j, int result, const char *text, int fds[2])
@@ -270,7 +293,7 @@ static void paused(struct front *f, struct job *j, int result, const char *text,
 	}
 	log_sandbox(result < 0 ? "sandbox_not_paused" : "sandbox_paused", s, text);
 	s->retry_ms = io_now_ms() + RETRY_MS;
-	call_waiting(s, result, text);
+	sandbox_answer_waiting(s, result, text);
 }
 
 static void resumed(struct front *f, struct job *j, int result, const char *text, int fds[2])
@@ -288,7 +311,7 @@ static void resumed(struct front *f, struct job *j, int result, const char *text
 		(void)!registry_put(f, s);
 	}
 	log_sandbox(result < 0 ? "sandbox_not_resumed" : "sandbox_resumed", s, text);
-	call_waiting(s, result, text);
+	sandbox_answer_waiting(s, result, text);
 }
 
 /* -- what is asked of it */
@@ -356,7 +379,7 @@ static void cut(struct front *f, struct job *j, int result, const char *text, in
 		(void)!registry_put(f, s);
 	}
 	log_sandbox(result < 0 ? "sandbox_not_cut" : "sandbox_cut", s, text);
-	call_waiting(s, result, text);
+	sandbox_answer_waiting(s, result, text);
 }
 
 int sandbox_cut(struct front *f, struct sandbox *s)
@@ -460,6 +483,7 @@ void sandbox_tick(struct front *f)
 		next = s->next;
 		look_at(f, s, now, mono);
 	}
+	snapshot_tick(f);
 	if (mono >= f->list_ms && jobs_ask(f, KEEPER_LIST, NULL, listed))
 		f->list_ms = mono + LIST_EVERY_MS;
 }

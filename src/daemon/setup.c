@@ -29,6 +29,7 @@ enum {
 	OPT_LISTEN,
 	OPT_MOST,
 	OPT_QUOTA,
+	OPT_SNAPSHOTS,
 	OPT_DEV,
 	OPT_DEBUG,
 	OPT_KEY
@@ -40,6 +41,7 @@ static const struct option options[] = {
 	{ "listen", required_argument, NULL, OPT_LISTEN },
 	{ "max", required_argument, NULL, OPT_MOST },
 	{ "quota", required_argument, NULL, OPT_QUOTA },
+	{ "snapshot-quota", required_argument, NULL, OPT_SNAPSHOTS },
 	{ "dev", no_argument, NULL, OPT_DEV },
 	{ "debug", no_argument, NULL, OPT_DEBUG },
 	{ "add-key", required_argument, NULL, OPT_KEY },
@@ -113,7 +115,9 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 			     .most = 1000,
 			     .quota = 1000,
 			     .least_memory = 256 << 20,
-			     .lock_fd = -1 };
+			     .snapshot_mib = 10240,
+			     .lock_fd = -1,
+			     .snapshots_fd = -1 };
 	opterr = 0;
 	while (r == 0 && (o = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (o == OPT_STATE)
@@ -126,6 +130,8 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 			r = read_number("max", optarg, 4000, &s->most, e);
 		else if (o == OPT_QUOTA)
 			r = read_number("quota", optarg, 4000, &s->quota, e);
+		else if (o == OPT_SNAPSHOTS)
+			r = read_number("snapshot-quota", optarg, 1 << 30, &s->snapshot_mib, e);
 		else if (o == OPT_DEV)
 			s->dev = true;
 		else if (o == OPT_DEBUG)
@@ -189,6 +195,17 @@ static int write_base(struct setup *s, struct ward_err *e)
 	return 0;
 }
 
+static int open_snapshots(struct setup *s, struct ward_err *e)
+{
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/snapshots", s->dir);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return ward_fail_errno(e, "cannot make %s", path);
+	s->snapshots_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return s->snapshots_fd < 0 ? ward_fail_errno(e, "cannot open %s", path) : 0;
+}
+
 /* SQLite would make it with the rights of the umask; its log takes the rights that this one has. */
 static int make_registry(const struct setup *s, struct ward_err *e)
 {
@@ -243,6 +260,8 @@ int setup_prepare(struct setup *s, struct ward_err *e)
 				 "of its own with --state",
 				 s->dir);
 	r = write_base(s, e);
+	if (r == 0)
+		r = open_snapshots(s, e);
 	if (r == 0 && s->dev) {
 		r = keep_random(s, "dev-key", bytes, sizeof(bytes), e);
 		snprintf(s->dev_key, sizeof(s->dev_key), "e2b_");

@@ -7,19 +7,20 @@
 #include <limits.h>
 
 struct setup {
-	char dir[PATH_MAX]; /* registry.db, secret, tag, lock, base.yaml, workspace */
+	char dir[PATH_MAX]; /* registry.db, secret, tag, lock, base.yaml, workspace,
+			      * snapshots */
 	char base[PATH_MAX], workspace[PATH_MAX];
 	const char *templates; /* NULL: only "base" */
 	const char *add_key;   /* owner of a new key: no server is started */
 	char address[64];
 	uint16_t port;
-	unsigned most, quota;
+	unsigned most, quota, snapshot_mib;
 	uint64_t least_memory;
 	bool dev, debug;
 	uint8_t secret[32];
 	char tag[TAG + 1];
 	char dev_key[80];
-	int lock_fd;
+	int lock_fd, snapshots_fd;
 };
 
 must_check int setup_read(int argc, char **argv, struct setup *ret, struct ward_err *e);

@@ -19,6 +19,7 @@
 #include <sys/un.h>
 
 #include "base/io.h"
+#include "envd/archive_run.h"
 #include "envd/call.h"
 
 static const struct server server = { call_serve };
@@ -97,13 +98,23 @@ static int end_all(void)
 	return 1;
 }
 
+/* What the keeper starts beside the resident. */
+static int run_command(const char *name)
+{
+	if (strcmp(name, ENVD_END_ALL) == 0)
+		return end_all();
+	if (strcmp(name, ENVD_SAVE) == 0)
+		return archive_save(1);
+	return strcmp(name, ENVD_LOAD) == 0 ? archive_load(0) : 2;
+}
+
 int main(int argc, char **argv)
 {
 	auto_fd listen_fd = -1;
 	int in_fd, out_fd, null_fd;
 
 	if (argc > 1)
-		return strcmp(argv[1], ENVD_END_ALL) == 0 ? end_all() : 2;
+		return run_command(argv[1]);
 	signal(SIGPIPE, SIG_IGN);
 	for (int tries = 0; listen_fd < 0; tries++) {
 		if (hand_over() == 0)

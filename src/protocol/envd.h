@@ -18,11 +18,22 @@
 
 #define ENVD_PATH "/.ward-envd"      /* where the program lies in a sandbox */
 #define ENVD_END_ALL "--end-all"     /* its argument: ends all other processes of the sandbox */
+#define ENVD_SAVE "--save"           /* writes an archive of the files to standard output */
+#define ENVD_LOAD "--load"           /* makes the files of one that standard input has */
 #define ENVD_SOCKET "ward-envd-1"    /* abstract, in the sandbox's own network namespace */
 #define ENVD_FRAME_BYTES (32 * 1024) /* most bytes of a frame behind its header */
 #define ENVD_HEADER 8
 #define ENVD_WINDOW (256 * 1024) /* credit of each direction at the start */
 #define ENVD_STREAMS 1024        /* open at one time */
+
+/* Exit codes of ENVD_SAVE and ENVD_LOAD. */
+enum envd_code {
+	ENVD_FAILED = 1,
+	ENVD_NO_SPACE = 3,
+	ENVD_TOO_LONG,
+	ENVD_BAD_ARCHIVE,
+	ENVD_NOT_STOPPED
+};
 
 enum envd_type {
 	ENVD_CONFIG = 1, /* NAME=VALUE, each with a NUL: the sandbox's variables */

@@ -191,8 +191,7 @@ def test_serve_refuses_what_it_does_not_do(t):
         t.equal((r.status, r.json["code"]), (501, 501))
     box = s.create(network={"denyOut": ["0.0.0.0/0"]}, allow_internet_access=False)
     t.equal(s.ask("GET", f"/sandboxes/{box.id}").json["allowInternetAccess"], False)
-    for method, path in (("GET", "/snapshots"),
-                         ("POST", f"/sandboxes/{box.id}/fork"), ("GET", "/v2/nothing")):
+    for method, path in (("GET", "/templates"), ("GET", "/volumes"), ("GET", "/v2/nothing")):
         r = s.ask(method, path, {})
         t.equal((r.status, r.json["code"]), (404, 404))
     t.equal(s.ask("PATCH", f"/sandboxes/{box.id}").status, 405)

@@ -138,6 +138,65 @@ asyncio.run(main())
 """
 
 
+SNAPSHOT_JS = """
+import { Sandbox, SandboxNotFoundError } from 'e2b'
+import assert from 'node:assert'
+const s = await Sandbox.create({ timeoutMs: 120000, metadata: { k: 'v' } })
+await s.files.write('/home/user/app/a.txt', 'first')
+const snap = await s.createSnapshot({ name: 'mine' })
+assert.equal(snap.names.some(n => n.includes('mine')), true)
+await s.files.write('/home/user/app/a.txt', 'later')
+const [one, two] = await Promise.all(
+  [Sandbox.create(snap.snapshotId), Sandbox.create('mine')])
+assert.equal(await one.files.read('/home/user/app/a.txt'), 'first')
+await one.files.write('/home/user/app/a.txt', 'own')
+assert.equal(await two.files.read('/home/user/app/a.txt'), 'first')
+assert.equal(await s.files.read('/home/user/app/a.txt'), 'later')
+const ids = async q => (await q.nextItems()).map(x => x.snapshotId)
+assert.deepEqual(await ids(Sandbox.listSnapshots()), [snap.snapshotId])
+assert.deepEqual(await ids(s.listSnapshots()), [snap.snapshotId])
+assert.deepEqual(await ids(Sandbox.listSnapshots({ name: 'mine' })), [snap.snapshotId])
+assert.deepEqual(await ids(Sandbox.listSnapshots({ name: 'other' })), [])
+assert.deepEqual([await Sandbox.deleteSnapshot(snap.snapshotId),
+  await Sandbox.deleteSnapshot(snap.snapshotId)], [true, false])
+await assert.rejects(Sandbox.create(snap.snapshotId))
+const forks = await s.fork({ count: 2, timeoutMs: 60000 })
+assert.equal(new Set([s.sandboxId, ...forks.map(f => f.sandboxId)]).size, 3)
+assert.deepEqual(await Promise.all(forks.map(f => f.files.read('/home/user/app/a.txt'))),
+  ['later', 'later'])
+await forks[0].files.write('/home/user/app/a.txt', 'fork')
+assert.equal(await s.files.read('/home/user/app/a.txt'), 'later')
+assert.equal((await forks[1].getInfo()).metadata.k, 'v')
+assert.deepEqual(await ids(Sandbox.listSnapshots()), [])
+await Promise.all([one, two, s, ...forks].map(x => x.kill()))
+await assert.rejects(s.fork(), SandboxNotFoundError)
+await assert.rejects(s.createSnapshot(), SandboxNotFoundError)
+console.log('all fine')
+"""
+
+SNAPSHOT_PYTHON = """
+from e2b import Sandbox, SandboxNotFoundException
+s = Sandbox.create(timeout=100)
+s.files.write("a/b.bin", b"x" * 300000)
+snap = s.create_snapshot(mode="filesystem")
+two = Sandbox.create(snap.snapshot_id)
+assert len(two.files.read("a/b.bin", format="bytes")) == 300000
+assert [x.snapshot_id for x in s.list_snapshots().next_items()] == [snap.snapshot_id]
+assert Sandbox.delete_snapshot(snap.snapshot_id) and not Sandbox.delete_snapshot(snap.snapshot_id)
+one, other = s.fork(count=2, timeout=60)
+one.files.write("a/b.bin", "own")
+assert len(other.files.read("a/b.bin")) == 300000
+for b in (s, two, one, other):
+    assert b.kill()
+try:
+    s.fork()
+    assert False
+except SandboxNotFoundException:
+    pass
+print("all fine")
+"""
+
+
 def environment(s):
     url = f"http://127.0.0.1:{s.port}"
     return {"E2B_API_URL": url, "E2B_SANDBOX_URL": url, "E2B_API_KEY": s.key}
@@ -169,6 +228,18 @@ def test_serve_python_sdk(t):
     s = Server(t)
     run_python(t, PYTHON, environment(s))
     run_python(t, ASYNC, environment(s))
+
+
+@timeout(400)
+def test_serve_npm_sdk_snapshots(t):
+    s = Server(t)
+    run_js(t, SNAPSHOT_JS, environment(s))
+
+
+@timeout(400)
+def test_serve_python_sdk_snapshots(t):
+    s = Server(t)
+    run_python(t, SNAPSHOT_PYTHON, environment(s))
 
 
 @serial
