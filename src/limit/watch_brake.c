@@ -81,25 +81,49 @@ static size_t choose_processor(const cpu_set_t *usual, pid_t pid)
 	return 0;
 }
 
-static void set_one(const struct disk_brake *b, pid_t tid, bool hold)
+/* One pass over the sandbox's threads. */
+struct pass {
+	const struct disk_brake *brake;
+	bool hold, ended;
+	uint64_t ask_ms; /* when to ask whether it is to end */
+};
+
+/* To move a thread that is writing takes up to a millisecond, in which the others write on: so it
+ * is asked between two. */
+static bool is_over(struct pass *p)
 {
+	const struct disk_brake *b = p->brake;
+	uint64_t now;
+
+	if (p->ended || !p->hold || !b->enough)
+		return p->ended;
+	now = io_now_ms();
+	if (now < p->ask_ms)
+		return false;
+	p->ended = b->enough(b->enough_arg);
+	p->ask_ms = io_now_ms() + 1 + (io_now_ms() - now) * 2;
+	return p->ended;
+}
+
+static void set_one(const struct pass *p, pid_t tid)
+{
+	const struct disk_brake *b = p->brake;
 	cpu_set_t now, only;
 
 	CPU_ZERO(&only);
 	CPU_SET(b->processor, &only);
 	if (sched_getaffinity(tid, sizeof(now), &now) < 0)
 		return;
-	if (hold && CPU_COUNT(&now) > 1)
+	if (p->hold && CPU_COUNT(&now) > 1)
 		(void)!sched_setaffinity(tid, sizeof(only), &only);
-	else if (!hold && CPU_EQUAL(&now, &only))
+	else if (!p->hold && CPU_EQUAL(&now, &only))
 		(void)!sched_setaffinity(tid, sizeof(b->usual), &b->usual);
 }
 
-static void set_family(const struct disk_brake *b, pid_t pid, bool hold, unsigned depth);
+static void set_family(struct pass *p, pid_t pid, unsigned depth);
 
 /* The children that one thread has made. */
-static void set_children(const struct disk_brake *b, int task_fd, pid_t tid, bool hold,
-			 unsigned depth)
+static void set_children(struct pass *p, int task_fd, pid_t tid, unsigned depth)
 {
 	char name[32];
 	auto_fd fd = -1;
@@ -109,17 +133,17 @@ static void set_children(const struct disk_brake *b, int task_fd, pid_t tid, boo
 	fd = openat(task_fd, name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || io_read_all(fd, CHILDREN_MAX, &text) < 0)
 		return;
-	for (char *at = text.data, *end; at && *at; at = end) {
+	for (char *at = text.data, *end; at && *at && !is_over(p); at = end) {
 		pid_t child = (pid_t)strtol(at, &end, 10);
 
 		if (end == at)
 			return;
-		set_family(b, child, hold, depth + 1);
+		set_family(p, child, depth + 1);
 	}
 }
 
 /* All threads of a process but ward-init's, which stops and kills, and of its descendants. */
-static void set_family(const struct disk_brake *b, pid_t pid, bool hold, unsigned depth)
+static void set_family(struct pass *p, pid_t pid, unsigned depth)
 {
 	char path[32];
 	auto_dir dir = NULL;
@@ -128,15 +152,25 @@ static void set_family(const struct disk_brake *b, pid_t pid, bool hold, unsigne
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
-	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry && !is_over(p);
+	     entry = readdir(dir)) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 
 		if (tid <= 0)
 			continue;
 		if (depth)
-			set_one(b, tid, hold);
-		set_children(b, dirfd(dir), tid, hold, depth);
+			set_one(p, tid);
+		set_children(p, dirfd(dir), tid, depth);
 	}
+}
+
+/* Returns whether it was to end. */
+static bool pass_once(const struct disk_brake *b, pid_t init_pid)
+{
+	struct pass p = { .brake = b, .hold = b->on };
+
+	set_family(&p, init_pid, 0);
+	return p.ended;
 }
 
 void brake_tick(struct disk_brake *b, pid_t init_pid, bool wanted)
@@ -157,9 +191,8 @@ void brake_tick(struct disk_brake *b, pid_t init_pid, bool wanted)
 	if (!b->on || (now < b->pass_ms && now < b->until_ms))
 		return;
 	b->on = now < b->until_ms;
-	set_family(b, init_pid, b->on, 0);
-	if (begins || !b->on) /* what was being forked meanwhile */
-		set_family(b, init_pid, b->on, 0);
+	if (!pass_once(b, init_pid) && (begins || !b->on)) /* what was being forked meanwhile */
+		(void)pass_once(b, init_pid);
 	took = io_now_ms() - now;
 	b->pass_ms = now + (took * 10 > PASS_MS ? took * 10 : PASS_MS);
 }

@@ -255,6 +255,10 @@ struct disk_brake {
 	size_t processor; /* the one that the sandbox has */
 	cpu_set_t usual;  /* what ward-init has, and the others had */
 	uint64_t pass_ms, until_ms;
+	/* asked while threads are moved, which may take long: whether to end that at once, because
+	 * the sandbox is about to be killed; NULL: never */
+	bool (*enough)(void *arg);
+	void *enough_arg;
 };
 /* Whether this process is to be scheduled before others. */
 void brake_hurry(struct disk_brake *b, bool wanted);
@@ -289,6 +293,7 @@ struct tree_watch {
 	struct timespec start;        /* of the clock that stamps files */
 	struct timespec start_offset; /* that clock less the monotonic one */
 	bool suspect;                 /* a close look is due */
+	uint64_t prove_ms;            /* no proof by names before */
 	/* until when it waits, because measuring is quicker; 0: it does not */
 	uint64_t put_off_ms;
 	uint64_t over_look_ms; /* no close look before, because they are too large */

@@ -29,6 +29,7 @@
 #define BUSY_MS 400                    /* that a busy machine may let the supervisor wait */
 #define NEAR_BYTES ((uint64_t)1 << 30) /* left of the limit: looks are urgent */
 #define PUT_OFF_MS 100                 /* most that a look waits for the end of a burst */
+#define NAMES_MS 3                     /* for a count of the files with a name at a tick */
 /* in a row: while processes move, one may be closed for a moment; and an inner runtime's own hand
  * each other descriptors */
 #define HIDDEN_LOOKS 3
@@ -175,18 +176,69 @@ static bool is_put_off(struct tree_watch *t, uint64_t now)
 	return now < t->put_off_ms;
 }
 
+/* What goes on while a look does, or while threads are moved. */
+struct meanwhile {
+	struct tree_watch *t;
+	struct usage *u;
+	uint64_t again_ms; /* when to count the files with a name again */
+};
+
+static bool ask_written(void *arg)
+{
+	const struct meanwhile *m = arg;
+
+	return tree_watch_is_outrun(m->t, m->u);
+}
+
 /* Where the disk limit and half of the margin can be written in the time that a busy machine may
  * let this process wait. */
-static void hold_back(struct tree_watch *t, const struct usage *u)
+static void hold_back(struct tree_watch *t, struct usage *u)
 {
 	uint64_t limit = bytes_limit_of(t), room;
+	struct meanwhile arg = { .t = t, .u = u };
 
 	if (limit == POLICY_NONE)
 		return;
 	room = limit > u->disk_bytes ? limit - u->disk_bytes : 0;
 	brake_hurry(&t->brake, !t->ended && (room < NEAR_BYTES || t->brake.on));
+	t->brake.enough = ask_written;
+	t->brake.enough_arg = &arg;
 	brake_tick(&t->brake, t->init_pid,
 		   t->pace.rate * BUSY_MS >= room + limits_disk_margin(limit) / 2);
+	t->brake.enough = NULL;
+}
+
+/* Whether the files with a name prove the limit passed, where they can be counted within a few
+ * milliseconds: what ended processes have written is on no counter. */
+static bool is_proven_by_names(struct tree_watch *t, struct usage *u)
+{
+	struct disk_look names = { .since = start_now(t), .moving = true };
+	uint64_t began = io_now_ms(), limit = limit_of(t, LIMIT_DISK);
+
+	if (!watched(t, LIMIT_DISK) || began < t->prove_ms ||
+	    u->disk_bytes <= limit + limits_disk_margin(limit) / 4)
+		return false;
+	clock_gettime(CLOCK_MONOTONIC, &names.deadline);
+	names.deadline.tv_nsec += NAMES_MS * 1000000;
+	if (names.deadline.tv_nsec >= 1000000000) {
+		names.deadline.tv_nsec -= 1000000000;
+		names.deadline.tv_sec++;
+	}
+	for (size_t i = 0; i < t->count && names.new_bytes <= limit; i++)
+		disk_look_tree(&names, t->fds[i]);
+	t->prove_ms = later(0, (io_now_ms() - began) * 8);
+	return names.new_bytes > limit;
+}
+
+/* A look stops the processes first, and each finishes the write that it is in: no look where the
+ * verdict is clear without. */
+static bool is_clear(struct tree_watch *t, struct usage *u)
+{
+	if (!is_over(t, u) || !(tree_watch_is_outrun(t, u) || is_proven_by_names(t, u)))
+		return false;
+	u->hit[LIMIT_DISK] = true;
+	t->suspect = false;
+	return true;
 }
 
 void tree_watch_tick(struct tree_watch *t, struct usage *u)
@@ -196,7 +248,12 @@ void tree_watch_tick(struct tree_watch *t, struct usage *u)
 
 	measure_disks(t, u);
 	disk_pace_note(&t->pace, t->gross_bytes, now);
+	if (is_clear(t, u))
+		return;
 	hold_back(t, u);
+	/* that takes its time, and the disk was measured meanwhile */
+	if (is_clear(t, u))
+		return;
 	over = is_over(t, u);
 	risen = (watched(t, LIMIT_DISK) && t->gross_bytes > t->next_bytes) ||
 		(watched(t, LIMIT_INODES) && t->gross_files > t->next_files);
@@ -204,12 +261,6 @@ void tree_watch_tick(struct tree_watch *t, struct usage *u)
 	 * next when much was written since */
 	t->suspect = (over && (now >= t->over_look_ms || !t->over || is_growing(t, u))) ||
 		     (risen && now >= t->rise_look_ms);
-	/* a look stops the processes first, and each finishes the write that it is in: no look
-	 * where the verdict is clear */
-	if (over && tree_watch_is_outrun(t, u)) {
-		u->hit[LIMIT_DISK] = true;
-		t->suspect = false;
-	}
 	if (t->suspect && is_put_off(t, now))
 		t->suspect = false;
 }
@@ -257,13 +308,6 @@ static void acquit_disk(struct tree_watch *t, const struct disk_look *look, uint
 		disk_forgive(&t->disks[i], look->new_bytes + look->old_bytes, look->new_files);
 	t->suspect = false;
 }
-
-/* What goes on while a look does. */
-struct meanwhile {
-	struct tree_watch *t;
-	struct usage *u;
-	uint64_t again_ms; /* when to count the files with a name again */
-};
 
 /* Whether the look may end: the sandbox outruns it, or the files with a name prove it by now. */
 static bool ask_outrun(void *arg)

@@ -345,10 +345,13 @@ static void on_signal(struct box *b, uint64_t now)
 static void look_at_limits(struct box *b)
 {
 	struct usage *u = &b->result->usage;
+	bool suspect;
 	enum limit l;
 
+	/* first what fills up quickest: a disk */
+	suspect = b->watch && !b->held && watch_tick(b->watch, u);
 	/* reading that takes its time where much is going on */
-	if (b->run.cgroup && io_now_ms() >= b->usage_at_ms) {
+	if (!u->hit[LIMIT_DISK] && b->run.cgroup && io_now_ms() >= b->usage_at_ms) {
 		cgroup_usage(b->run.cgroup, u);
 		b->usage_at_ms = io_now_ms() + USAGE_MS;
 	}
@@ -358,7 +361,7 @@ static void look_at_limits(struct box *b)
 	}
 	if (b->held)
 		return; /* nothing moves, and nothing must make it move */
-	if (b->watch && watch_tick(b->watch, u) && !limits_stop(b->plan, u, &l)) {
+	if (suspect && !limits_stop(b->plan, u, &l)) {
 		enum watch_still still = stop_to_look(b);
 
 		if (!limits_stop(b->plan, u, &l)) /* else it is proven */
