@@ -31,6 +31,7 @@
 #include "base/io.h"
 #include "base/path.h"
 
+#define FREEZE_TRIES 200 /* of 1 ms */
 #define NAME_PREFIX "ward-"
 #define DEPTH_MAX 32      /* of directories that are looked through */
 #define KILL_TRIES 200    /* of 5 ms */
@@ -193,9 +194,26 @@ int cgroup_attach(struct cgroup *c, pid_t pid, struct ward_err *e)
 	return c->ops->attach(c, pid, e);
 }
 
+int cgroup_freeze_unless(struct cgroup *c, bool (*enough)(void *arg), void *arg)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	int r = c->ops->freeze(c, true);
+
+	for (int i = 0; r >= 0 && i < FREEZE_TRIES; i++) {
+		r = c->ops->is_still(c);
+		c->frozen = r > 0;
+		if (r != 0)
+			return r < 0 ? r : 0;
+		if (enough && enough(arg))
+			break;
+		nanosleep(&moment, NULL);
+	}
+	return r < 0 ? r : -EBUSY;
+}
+
 int cgroup_freeze(struct cgroup *c, bool frozen)
 {
-	int r = c->ops->freeze(c, frozen);
+	int r = frozen ? cgroup_freeze_unless(c, NULL, NULL) : c->ops->freeze(c, false);
 
 	if (r >= 0)
 		c->frozen = frozen;

@@ -29,7 +29,6 @@
 #define PERIOD_US 100000 /* the kernel's default cpu.cfs_period_us */
 #define QUOTA_MIN_US 1000
 #define FREEZE_PASSES 64
-#define FREEZE_TRIES 200 /* of 1 ms */
 #define MAX_PIDS 65536
 
 /* Which hierarchy holds which limit, and by which file. */
@@ -249,20 +248,12 @@ static int move_all(int from_fd, int to_fd)
 	return -EBUSY;
 }
 
-static int wait_frozen(int fd)
+static int is_still(struct cgroup *c)
 {
-	for (int i = 0; i < FREEZE_TRIES; i++) {
-		auto_buf text = { 0 };
-		struct timespec t = { .tv_nsec = 1000000 };
-		int r = io_read_file(fd, "freezer.state", 64, &text);
+	auto_buf text = { 0 };
+	int r = io_read_file(c->dirs[CG_FREEZER].fd, "freezer.state", 64, &text);
 
-		if (r < 0)
-			return r;
-		if (strncmp(buf_text(&text), "FROZEN", 6) == 0)
-			return 0;
-		nanosleep(&t, NULL);
-	}
-	return -EBUSY;
+	return r < 0 ? r : strncmp(buf_text(&text), "FROZEN", 6) == 0;
 }
 
 static int freeze(struct cgroup *c, bool frozen)
@@ -286,8 +277,7 @@ static int freeze(struct cgroup *c, bool frozen)
 	r = io_write_file(d->fd, "freezer.state", frozen ? "FROZEN" : "THAWED");
 	if (r < 0 || !frozen)
 		return r;
-	r = d->joined ? 0 : move_all(from, d->fd);
-	return r < 0 ? r : wait_frozen(d->fd);
+	return d->joined ? 0 : move_all(from, d->fd);
 }
 
 static int kill_all(struct cgroup *c)
@@ -373,6 +363,7 @@ const struct cgroup_ops cgroup1_ops = {
 	.create = create,
 	.attach = attach,
 	.freeze = freeze,
+	.is_still = is_still,
 	.kill = kill_all,
 	.usage = usage,
 	.event_open = event_open,

@@ -36,7 +36,6 @@
 
 #define PERIOD_US 100000u
 #define QUOTA_MIN_US 1000
-#define FREEZE_TRIES 200 /* of 1 ms */
 #define KILL_TRIES 200   /* of 5 ms */
 #define LEAF_PIDS 64
 
@@ -433,12 +432,14 @@ static int wait_key(int fd, const char *key, uint64_t value, int tries, long ms)
 
 static int freeze(struct cgroup *c, bool frozen)
 {
-	int fd = c->dirs[CG_UNIFIED].fd;
-	int r = io_write_file(fd, "cgroup.freeze", frozen ? "1" : "0");
+	int r = io_write_file(c->dirs[CG_UNIFIED].fd, "cgroup.freeze", frozen ? "1" : "0");
 
-	if (r < 0)
-		return r == -ENOENT ? -ENOTSUP : r;
-	return frozen ? wait_key(fd, "frozen", 1, FREEZE_TRIES, 1) : 0;
+	return r == -ENOENT ? -ENOTSUP : r;
+}
+
+static int is_still(struct cgroup *c)
+{
+	return cgroup_read_key(c->dirs[CG_UNIFIED].fd, "cgroup.events", "frozen") == 1;
 }
 
 static int kill_all(struct cgroup *c)
@@ -497,6 +498,7 @@ const struct cgroup_ops cgroup2_ops = {
 	.create = create,
 	.attach = attach,
 	.freeze = freeze,
+	.is_still = is_still,
 	.kill = kill_all,
 	.usage = usage,
 	.event_open = event_open,

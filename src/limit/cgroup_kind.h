@@ -36,6 +36,8 @@ struct cgroup_ops {
 		      struct ward_err *e);
 	int (*attach)(struct cgroup *c, pid_t pid, struct ward_err *e);
 	int (*freeze)(struct cgroup *c, bool frozen);
+	/* after freeze(c, true): whether all stand still; or -errno */
+	int (*is_still)(struct cgroup *c);
 	int (*kill)(struct cgroup *c);
 	void (*usage)(struct cgroup *c, struct usage *u);
 	int (*event_open)(struct cgroup *c); /* the descriptor, for the caller, or -errno */

@@ -89,6 +89,9 @@ size_t cgroup_self_fds(const struct cgroup *c, int *fds, size_t cap);
 must_check int cgroup_attach(struct cgroup *c, pid_t pid, struct ward_err *e);
 /* Stops or continues every process; -ENOTSUP where it cannot. */
 must_check int cgroup_freeze(struct cgroup *c, bool frozen);
+/* The same as a stop that may take long: a process stands still when the call ends that it is in.
+ * enough: asked each millisecond; true gives up with -EBUSY, and the caller continues them. */
+must_check int cgroup_freeze_unless(struct cgroup *c, bool (*enough)(void *arg), void *arg);
 /* Kills every process; -EBUSY when some are still there after a while. */
 must_check int cgroup_kill(struct cgroup *c);
 /* Adds what the kernel counted. */
@@ -160,6 +163,9 @@ bool watch_tick(struct watch *w, struct usage *u);
 /* Before anything is stopped, which may take long: whether files with a name are proof enough that
  * a disk limit was passed; *u says so then. */
 bool watch_prove_disk(struct watch *w, struct usage *u);
+/* Whether the sandbox has filled the disk beyond its limit while it is being stopped; then the limit
+ * is hit. Measures only, and waits for nothing. */
+bool watch_fills_disk(struct watch *w, struct usage *u);
 /* Kills every process of the sandbox by itself: with their first one alone, the kernel would let
  * the others write on until that one has got a processor. */
 void watch_kill(struct watch *w);

@@ -482,6 +482,12 @@ bool watch_prove_disk(struct watch *w, struct usage *u)
 	return tree_watch_prove(&w->trees, u);
 }
 
+bool watch_fills_disk(struct watch *w, struct usage *u)
+{
+	u->hit[LIMIT_DISK] |= tree_watch_is_outrun(&w->trees, u);
+	return u->hit[LIMIT_DISK];
+}
+
 void watch_kill(struct watch *w)
 {
 	proc_kill(&w->view, &w->table);
@@ -594,10 +600,11 @@ static bool settle_or_prove(struct watch *w, struct usage *u)
 	uint64_t until = io_now_ms() + SETTLE_TRIES * 2;
 
 	do {
+		/* first what waits for nothing: to read a directory may wait for who writes */
+		if (u->hit[LIMIT_DISK] || settle(w, u, WATCH_SIGNALLED, QUICK_TRIES))
+			return !u->hit[LIMIT_DISK];
 		if (u->hit[LIMIT_DISK] || watch_prove_disk(w, u))
 			return false;
-		if (settle(w, u, WATCH_SIGNALLED, QUICK_TRIES))
-			return true;
 	} while (io_now_ms() < until);
 	return false;
 }

@@ -16,7 +16,6 @@
 #define WRITE_RATE (4u << 20)
 #define MACHINE_RATE (64u << 20) /* and all of them together: memory is no faster */
 #define LEAST_WAIT_MS 1
-#define LEAST_NOTE_MS 2
 #define MOST_WAIT_MS 1000
 #define FADE 8 /* an eighth of what was seen is forgotten at each look */
 
@@ -29,7 +28,7 @@ void disk_pace_note(struct disk_pace *p, uint64_t gross_bytes, uint64_t now_ms)
 {
 	uint64_t elapsed = now_ms - p->last_ms, rate = 0;
 
-	if (p->last_ms && elapsed < LEAST_NOTE_MS)
+	if (p->last_ms && elapsed < LEAST_WAIT_MS)
 		return; /* too short to tell; the next one counts it */
 	if (p->last_ms && gross_bytes > p->last_gross)
 		rate = (gross_bytes - p->last_gross) / elapsed;

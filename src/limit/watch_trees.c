@@ -29,6 +29,7 @@
 #define BUSY_MS 400                    /* that a busy machine may let the supervisor wait */
 #define NEAR_BYTES ((uint64_t)1 << 30) /* left of the limit: looks are urgent */
 #define PUT_OFF_MS 100                 /* most that a look waits for the end of a burst */
+#define HOLD_MS 20                     /* that it may take to hold the threads back */
 #define NAMES_MS 3                     /* for a count of the files with a name at a tick */
 /* in a row: while processes move, one may be closed for a moment; and an inner runtime's own hand
  * each other descriptors */
@@ -190,6 +191,17 @@ static bool ask_written(void *arg)
 	return tree_watch_is_outrun(m->t, m->u);
 }
 
+/* Whether so much is written that the limit and a quarter of the margin are passed before threads
+ * could be held back, each of which finishes a part of its write first. Then the verdict is
+ * quicker. */
+static bool is_verdict_near(const struct tree_watch *t, const struct usage *u)
+{
+	uint64_t limit = limit_of(t, LIMIT_DISK), passed = limit + limits_disk_margin(limit) / 4;
+
+	return !t->brake.on && u->disk_bytes <= passed &&
+	       u->disk_bytes + t->pace.rate * HOLD_MS > passed;
+}
+
 /* Where the disk limit and half of the margin can be written in the time that a busy machine may
  * let this process wait. */
 static void hold_back(struct tree_watch *t, struct usage *u)
@@ -204,7 +216,8 @@ static void hold_back(struct tree_watch *t, struct usage *u)
 	t->brake.enough = ask_written;
 	t->brake.enough_arg = &arg;
 	brake_tick(&t->brake, t->init_pid,
-		   t->pace.rate * BUSY_MS >= room + limits_disk_margin(limit) / 2);
+		   t->pace.rate * BUSY_MS >= room + limits_disk_margin(limit) / 2 &&
+			   !is_verdict_near(t, u));
 	t->brake.enough = NULL;
 }
 

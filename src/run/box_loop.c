@@ -54,14 +54,23 @@ void box_kill(struct box *b)
 	b->ending = true;
 }
 
+static bool ask_filling(void *arg)
+{
+	struct box *b = arg;
+
+	return b->watch && watch_fills_disk(b->watch, &b->result->usage);
+}
+
 void box_stop_all(struct box *b, bool stop)
 {
-	bool frozen = b->run.cgroup && cgroup_freeze(b->run.cgroup, stop) == 0;
+	struct cgroup *c = b->run.cgroup;
+	bool frozen = c && (stop ? cgroup_freeze_unless(c, ask_filling, b)
+				 : cgroup_freeze(c, false)) == 0;
 
-	/* a freeze that does not come about in time (a process waits for a disk) may hold ward-init
-	 * already */
-	if (stop && !frozen && b->run.cgroup)
-		(void)!cgroup_freeze(b->run.cgroup, false);
+	/* a freeze that does not come about in time (a process waits for a disk, or fills it) may
+	 * hold ward-init already */
+	if (stop && !frozen && c)
+		(void)!cgroup_freeze(c, false);
 	if (stop)
 		b->stopped_by_init = !frozen;
 	/* resumed the same way as they were stopped, whatever the freezer can do by then */
