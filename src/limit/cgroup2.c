@@ -36,7 +36,7 @@
 
 #define PERIOD_US 100000u
 #define QUOTA_MIN_US 1000
-#define KILL_TRIES 200   /* of 5 ms */
+#define KILL_TRIES 200 /* of 5 ms */
 #define LEAF_PIDS 64
 
 enum { CAN_MEMORY = 1, CAN_PIDS = 2, CAN_CPU = 4, CAN_LIMIT = CAN_MEMORY | CAN_PIDS };
