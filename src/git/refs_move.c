@@ -145,18 +145,13 @@ static int move_range(struct moving *m, size_t from, size_t to)
 					     "-m",         "ward-import",
 					     "--stdin",    NULL };
 	struct git_call call = { .git_dir = m->git_dir, .words = words };
-	auto_buf lines = { 0 }, ids = { 0 };
+	auto_buf lines = { 0 };
 	int status;
 
-	for (size_t i = from; i < to; i++) {
+	for (size_t i = from; i < to; i++)
 		add_line(&lines, m->items[i]);
-		if (m->items[i]->now)
-			buf_printf(&ids, "%s\n", m->items[i]->now);
-	}
-	if (lines.failed || ids.failed)
+	if (lines.failed)
 		return -ENOMEM;
-	if (ids.len && !reach_all(m->git_dir, ids.data))
-		return 1;
 	call.input = lines.data;
 	call.input_n = lines.len;
 	status = git_call(&call, NULL);
@@ -220,6 +215,84 @@ static int drop_hopeless(struct moving *m)
 	}
 	m->len = kept;
 	return 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const struct ref_move *const *x = a, *const *y = b;
+
+	return strcmp((*x)->now, (*y)->now);
+}
+
+/* Refs in the order of their ids: each group has one id. */
+struct groups {
+	struct ref_move **sorted;
+	size_t *starts; /* of each group, and the end of the last */
+	size_t len;
+};
+
+static int make_groups(const struct moving *m, struct groups *g)
+{
+	g->sorted = calloc(m->len + 1, sizeof(*g->sorted));
+	g->starts = calloc(m->len + 1, sizeof(*g->starts));
+	if (!g->sorted || !g->starts)
+		return -ENOMEM;
+	memcpy(g->sorted, m->items, m->len * sizeof(*g->sorted));
+	qsort(g->sorted, m->len, sizeof(*g->sorted), compare_ids);
+	for (size_t i = 0; i < m->len; i++)
+		if (i == 0 || strcmp(g->sorted[i]->now, g->sorted[i - 1]->now) != 0)
+			g->starts[g->len++] = i;
+	g->starts[g->len] = m->len;
+	return 0;
+}
+
+static void set_reason(const struct groups *g, size_t from, size_t to, const char *why)
+{
+	for (size_t i = g->starts[from]; i < g->starts[to]; i++)
+		g->sorted[i]->why = why;
+}
+
+/* Sets the reason of those groups whose objects are not all there. */
+static int sift(struct moving *m, const struct groups *g, size_t from, size_t to)
+{
+	auto_buf ids = { 0 };
+	int status;
+
+	for (size_t i = from; i < to; i++)
+		buf_printf(&ids, "%s\n", g->sorted[g->starts[i]]->now);
+	if (ids.failed)
+		return -ENOMEM;
+	if (from == to || reach_all(m->git_dir, ids.data))
+		return 0;
+	if (to - from == 1) {
+		set_reason(g, from, to, is_unfounded);
+		return 0;
+	}
+	if (m->t->tries++ >= TRIES_MAX || now_ms() > m->until_ms) {
+		set_reason(g, from, to, is_behind);
+		return 0;
+	}
+	status = sift(m, g, from, from + (to - from) / 2);
+	return status < 0 ? status : sift(m, g, from + (to - from) / 2, to);
+}
+
+/* Takes off the list what refers to objects of which some are missing: git would refuse the whole
+ * transaction, and to try its parts costs far more than to look. */
+static int drop_incomplete(struct moving *m)
+{
+	struct groups g = { 0 };
+	int status = make_groups(m, &g);
+	size_t kept = 0;
+
+	if (status == 0)
+		status = sift(m, &g, 0, g.len);
+	for (size_t i = 0; i < m->len; i++)
+		if (!m->items[i]->why)
+			m->items[kept++] = m->items[i];
+	m->len = kept;
+	free(g.sorted);
+	free(g.starts);
+	return status;
 }
 
 static bool is_there(const char *git_dir, const char *lock_of)
@@ -316,6 +389,8 @@ int ref_moves_do(struct take *t, const char *git_dir, struct ref_moves *all)
 		status = choose(&m, all, false);
 	if (status == 0)
 		status = drop_hopeless(&m);
+	if (status == 0)
+		status = drop_incomplete(&m);
 	if (status == 0) {
 		drop_locked(&m);
 		status = try_range(&m, 0, m.len);

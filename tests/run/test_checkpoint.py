@@ -549,7 +549,7 @@ def test_two_at_once(t):
     t.wait_until(lambda: "/.ward/ward-gvisor checkpoint" in processes(t, top, 2), 10,
                  "it does not begin")
     r = t.ward("exec", runs[0], "--", "true")
-    t.check(r.rc == 125 and "is being made" in r.err and "remedy: " in r.err, r)
+    t.check(r.rc == 125 and "is under way" in r.err and "remedy: " in r.err, r)
     p.kill()
     p.wait()
     t.wait_until(lambda: "/.ward/ward-gvisor checkpoint" not in processes(t, top, 2), 10,
