@@ -163,8 +163,8 @@ bool watch_tick(struct watch *w, struct usage *u);
 /* Before anything is stopped, which may take long: whether files with a name are proof enough that
  * a disk limit was passed; *u says so then. */
 bool watch_prove_disk(struct watch *w, struct usage *u);
-/* Whether the sandbox has filled the disk beyond its limit while it is being stopped; then the limit
- * is hit. Measures only, and waits for nothing. */
+/* Whether the sandbox has filled the disk beyond its limit while it is being stopped; then the
+ * limit is hit. Measures only, and waits for nothing. */
 bool watch_fills_disk(struct watch *w, struct usage *u);
 /* Kills every process of the sandbox by itself: with their first one alone, the kernel would let
  * the others write on until that one has got a processor. */

@@ -228,7 +228,7 @@ static const struct {
 	{ POLICY_F_canary_files, "[~/.netrc, /srv/x]", "[\"~/.netrc\", /srv/x]", "[../x]" },
 	{ POLICY_F_canary_hosts, "[a.example]", NULL, "[\"a b\"]" },
 	{ POLICY_F_canary_variables, "[A_TOKEN]", NULL, "[\"A B\"]" },
-	{ POLICY_F_canary_git_remotes, "[b=https://h.example/p]", NULL, "[b=http://h.example/p]" },
+	{ POLICY_F_canary_git_remotes, "[\"b=https://h.example/p\"]", NULL, "[b=http://h.example/p]" },
 	{ POLICY_F_canary_do, "kill", NULL, "ask" },
 	{ POLICY_F_audit_level, "full", NULL, "all" },
 	{ POLICY_F_audit_journal, "none", NULL, "/var/log/ward" },
