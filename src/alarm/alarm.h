@@ -51,7 +51,7 @@ uint64_t alarm_peak(const struct alarm *a, size_t rule_number);
 size_t alarm_rule_count(const struct alarm *a);
 const struct policy_watch *alarm_rule(const struct alarm *a, size_t rule_number);
 
-/* The process and its parents as far as exec events told them, as "PROGRAM (PID)", each ended by a
+/* The process and its parents as far as exec events name them, as "PROGRAM (PID)", each ended by a
  * NUL, into *out. */
 void alarm_chain(const struct alarm *a, uint64_t pid, struct buf *out);
 /* A count with its unit, as a person reads it: "61", "3.2 MB", "0.25", "90 s". */

@@ -3,9 +3,9 @@
  * Out: an amount. One function a metric, in the order of the table. Pure but for the state that is
  * passed in.
  *
- * Most metrics are sums over events. bytes_out is told twice: by samples, a running total, and by
- * the end of each connection; the greater one counts. idle_cpu is no sum: each sample says how much
- * processor time was used since anything came out of the sandbox.
+ * Most metrics are sums over events. bytes_out is reported twice: by samples, a running total, and
+ * by the end of each connection; the greater one counts. idle_cpu is no sum: each sample says how
+ * much processor time was used since anything came out of the sandbox.
  */
 #include "alarm/metric.h"
 

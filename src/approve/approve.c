@@ -310,8 +310,7 @@ static int answer_ended(struct approve *a, uint64_t id, enum question_answer ans
 		return ward_remedy(e, "ward approve lists those that wait");
 	}
 	ward_fail(e, EALREADY,
-		  "question %" PRIu64 ": it was answered already, or nobody waits for it any more",
-		  id);
+		  "question %" PRIu64 ": it was answered already, or its request has ended", id);
 	return ward_remedy(e, "ward audit show --kind approval shows by whom");
 }
 

@@ -139,7 +139,7 @@ size_t show_host_warnings(const struct rules *r, const struct want *w, struct qu
 			 "look like others");
 	if (w->host.kind == HOST_ADDRESS)
 		snprintf(ret->details[n++], sizeof(ret->details[0]),
-			 "an address, not a name: who is behind it is not known");
+			 "an address, not a name: its owner is not known");
 	return n;
 }
 

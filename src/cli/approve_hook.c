@@ -264,7 +264,7 @@ static void take_answer(struct hook *h, struct sent *s)
 	snprintf(from, sizeof(from), "%.40s%s%.30s", h->from, *said.by ? " by " : "", said.by);
 	o.answer_from = from;
 	if (said.answer == QUESTION_ALWAYS && !o.yes)
-		ward_fail(&e, EACCES, "always needs --yes here: nobody is asked");
+		ward_fail(&e, EACCES, "always needs --yes here: there is no prompt");
 	else
 		(void)!approve_send(&o, &s->q, said.answer, said.seconds, &e);
 	if (e.code)

@@ -95,7 +95,7 @@ static void take_line(struct serving *s, struct peer *p, const char *line, size_
 		snprintf(from, sizeof(from), "%.40s%s%.30s", p->from, *said.by ? " by " : "",
 			 said.by);
 		if (said.answer == QUESTION_ALWAYS && !o.yes)
-			ward_fail(&e, EACCES, "always needs --yes here: nobody is asked");
+			ward_fail(&e, EACCES, "always needs --yes here: there is no prompt");
 		else if (approve_find_question(said.id, &q, &e) == 0)
 			(void)!approve_send(&o, &q, said.answer, said.seconds, &e);
 	}

@@ -49,7 +49,7 @@ struct desktop {
 	uint64_t denied;
 	struct desktop_burst burst;
 	uint64_t asked_ms;
-	char limits[LIMITS_KNOWN][32]; /* that were told */
+	char limits[LIMITS_KNOWN][32]; /* that were reported */
 	size_t limit_count;
 };
 

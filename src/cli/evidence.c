@@ -103,7 +103,7 @@ static int collect(struct archive *a, const struct box_info *i, struct ward_err 
 	return r;
 }
 
-/* On record with its digest; that it cannot be is told, the archive is there all the same. */
+/* On record with its digest; if that fails, a note says so, and the archive remains. */
 static void put_on_record(const struct box_info *i, const char *path, const struct archive *a,
 			  const char *digest)
 {

@@ -14,7 +14,7 @@
 static const char cors[] = "Access-Control-Allow-Methods: GET, POST, PUT, DELETE, OPTIONS\r\n"
 			   "Access-Control-Allow-Headers: *\r\nAccess-Control-Max-Age: 7200\r\n";
 
-/* The fields of a request that ward-envd is told. */
+/* The fields of a request that are sent to ward-envd. */
 static const char *const passed[] = { "content-type", "authorization", "keepalive-ping-interval",
 				      "connect-timeout-ms", "content-encoding" };
 

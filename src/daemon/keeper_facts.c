@@ -1,8 +1,8 @@
 /*
- * What the front is told of a template: MiB of memory and of disk that its policy grants, and
- * whether it grants a network. In: ward's own plan for a sandbox of that template. Out: a line of
- * numbers. The front itself reads no policy; a plan takes milliseconds, so it is made once for each
- * version of a policy file. Run by the keeper.
+ * What the keeper sends to the front about a template: MiB of memory and of disk that its policy
+ * grants, and whether it grants a network. In: ward's own plan for a sandbox of that template. Out:
+ * a line of numbers. The front itself reads no policy; a plan takes milliseconds, so it is made
+ * once for each version of a policy file. Run by the keeper.
  */
 #include <errno.h>
 #include <pthread.h>

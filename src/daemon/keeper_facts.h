@@ -1,4 +1,4 @@
-/* What the front is told of a template. */
+/* What the keeper sends to the front about a template. */
 #ifndef WARD_DAEMON_KEEPER_FACTS_H
 #define WARD_DAEMON_KEEPER_FACTS_H
 

@@ -288,7 +288,7 @@ static void paused(struct front *f, struct job *j, int result, const char *text,
 		s->state = SANDBOX_PAUSED;
 		f->counters.paused++;
 		(void)!registry_put(f, s);
-		/* what was under way is told that the sandbox is not there */
+		/* requests under way are answered: the sandbox is gone */
 		link_end(s->link);
 	}
 	log_sandbox(result < 0 ? "sandbox_not_paused" : "sandbox_paused", s, text);

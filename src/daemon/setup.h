@@ -1,4 +1,4 @@
-/* What `ward serve` is told, and what it keeps in its directory. */
+/* The options of `ward serve`, and what it keeps in its directory. */
 #ifndef WARD_DAEMON_SETUP_H
 #define WARD_DAEMON_SETUP_H
 

@@ -14,7 +14,7 @@
 
 enum snapshot_state { SNAPSHOT_QUEUED, SNAPSHOT_SAVING, SNAPSHOT_READY };
 
-/* Is told how it went. */
+/* Called with the result. */
 typedef void snapshot_done(struct front *f, struct snapshot *n, int result, const char *text);
 
 struct snapshot {

@@ -1,4 +1,4 @@
-/* What the file system says about a path, as clients are told: EntryInfo. */
+/* What the file system says about a path, as clients read it: EntryInfo. */
 #ifndef WARD_ENVD_ENTRY_H
 #define WARD_ENVD_ENTRY_H
 

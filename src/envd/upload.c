@@ -1,7 +1,7 @@
 /*
  * Uploads (upload.h). In: a path and bytes. Out: a file that is either the old one or the whole new
- * one: it is written beside its place under another name, and renamed. Whoever is interrupted
- * leaves nothing.
+ * one: it is written beside its place under another name, and renamed. An upload that is
+ * interrupted leaves nothing.
  */
 #include "envd/upload.h"
 

@@ -32,7 +32,7 @@ void flow_go_on(struct front *f, struct flow *w);
 
 /* flow_ask.c: holds it until a person has answered. */
 void flow_wait_for_answer(struct front *f, struct flow *w);
-/* It does not wait any more: the supervisor is told. */
+/* It does not wait any more: says so to the supervisor. */
 void flow_stop_waiting(struct front *f, struct flow *w);
 /* Its client is looked at while it waits. */
 void flow_run_waiting(struct front *f, struct flow *w);

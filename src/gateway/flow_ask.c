@@ -5,7 +5,7 @@
  * asks for everything takes no room from what is allowed. How long one waits is the supervisor's
  * matter; a client that closes its side has given up. Runs in front.
  *
- * A yes is no right to connect: dial was told by the supervisor itself, before front was.
+ * A yes is no right to connect: the supervisor itself has told dial before front.
  */
 #include <errno.h>
 #include <netinet/in.h>

@@ -90,7 +90,7 @@ must_check int file_write(int dir_fd, const char *path, const void *bytes, size_
 
 void say(struct take *t, const char *kind, const char *path, const char *text);
 void say_note(struct take *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Something of the sandbox's did not arrive: the person is told so in any case. */
+/* Something of the sandbox's did not arrive: reported in any case. */
 void say_lost(struct take *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* How many lines were left out. */
 void say_rest(struct take *t);

@@ -3,9 +3,9 @@
  *
  * In: the words of a command line. Out: a request to the supervisor, with descriptors 0-2 and the
  * directory; then the program's output is its own, and its end becomes ours. Lies over the
- * program's file, runs inside with the rights of whoever started it, and decides nothing: the
- * supervisor copies the request once, decides on that copy, and ward-init starts exactly it, with
- * the program's own file (guest/exec.c). A process that writes a request itself gains nothing.
+ * program's file, runs inside with the rights of the process that started it, and decides nothing:
+ * the supervisor copies the request once, decides on that copy, and ward-init starts exactly it,
+ * with the program's own file (guest/exec.c). A process that writes a request itself gains nothing.
  *
  * Signals are passed on to the program's process group, which is in a session of its own. Before it
  * has started they end or stop us as they would end or stop any program. Stops are passed on, too:
@@ -182,7 +182,8 @@ static void on_signal(const struct stand_in *s, int signal)
 		stop(); /* the SIGCONT that ends it comes here next */
 }
 
-/* What whoever started us ignores, the program ignores, too (nohup, jobs in the background). */
+/* Signals that the starting process ignores, the program ignores, too (nohup, jobs in the
+ * background). */
 static unsigned long heeded(void)
 {
 	unsigned long all = ~0UL;

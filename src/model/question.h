@@ -69,7 +69,7 @@ static inline const char *question_kind_name(unsigned kind)
 	return kind < QUESTION_KINDS ? names[kind] : "unknown";
 }
 
-/* How an answer came, as whoever brings it says. */
+/* How an answer came, as its sender says. */
 enum question_via {
 	QUESTION_VIA_CONTROL, /* ward approve ID */
 	QUESTION_VIA_TERMINAL,

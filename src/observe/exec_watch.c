@@ -11,7 +11,7 @@
  * The first program of each command is ward-init's doing. Its memory is closed to an ordinary user:
  * for the command of the run the plan has the words and PATH, for others what was handed to
  * ward-init (where two begin at one moment, neither). Of the places where ward-init looks for a
- * program only those that are there are told. So it is with what others look for along PATH: a
+ * program only those that are there are reported. So it is with what others look for along PATH: a
  * file that is not there starts nothing. One that appears between our look and the kernel's is
  * missed, as one is whose name is changed in that moment.
  *
@@ -57,7 +57,7 @@ struct exec_watch {
 	} known[KNOWN];
 	uint64_t window_ms, counted_ms;
 	unsigned looks;
-	uint64_t counted; /* not looked at, and not told yet */
+	uint64_t counted; /* not looked at, and not reported yet */
 	/* what was seen of the last one */
 	bool seen, cut;
 	bool planned;  /* it is the plan's, and was not read */
@@ -259,7 +259,8 @@ static const char *plan_path(const struct exec_watch *w)
 	return "";
 }
 
-/* The command of the run, as the plan has it; it is told once, however many places are tried. */
+/* The command of the run, as the plan has it; it is reported once, however many places are tried.
+ * */
 static void take_from_plan(struct exec_watch *w, int root_fd)
 {
 	char *const *argv = w->plan->argv;

@@ -1,4 +1,4 @@
-/* ward run --hints: what is refused is told on standard error, with what would allow it. */
+/* ward run --hints: prints what is refused on standard error, with what would allow it. */
 #ifndef WARD_OBSERVE_HINTS_H
 #define WARD_OBSERVE_HINTS_H
 

@@ -407,7 +407,7 @@ static uint32_t *slot_of(struct provenance *v, const char *path)
 	return &v->slots[at];
 }
 
-static bool is_told(const struct file *f)
+static bool is_reported(const struct file *f)
 {
 	for (uint8_t i = 0; i < f->writer_count; i++)
 		if (f->within && !f->writers[i].reported)
@@ -415,7 +415,7 @@ static bool is_told(const struct file *f)
 	return true;
 }
 
-/* Removes the file from the list; what of it was not told becomes a number. */
+/* Removes the file from the list; what was not reported of it becomes a number. */
 static void forget_file(struct provenance *v, struct file *f)
 {
 	for (uint8_t i = 0; i < f->writer_count; i++)
@@ -428,16 +428,16 @@ static void forget_file(struct provenance *v, struct file *f)
 
 void provenance_forget(struct provenance *v)
 {
-	uint32_t told = 0, kept = 0;
+	uint32_t reported = 0, kept = 0;
 
 	for (uint32_t i = 0; i < v->file_count; i++)
-		told += is_told(&v->files[i]);
+		reported += is_reported(&v->files[i]);
 	memset(v->slots, 0, SLOTS * sizeof(*v->slots));
 	for (uint32_t i = 0; i < v->file_count; i++) {
 		struct file f = v->files[i];
 
 		v->files[i] = (struct file){ 0 };
-		if (told < v->file_count / 4 || is_told(&f)) {
+		if (reported < v->file_count / 4 || is_reported(&f)) {
 			forget_file(v, &f);
 			continue;
 		}

@@ -15,7 +15,7 @@
 #define PIPES_MAX 65536              /* those beyond are taken for one */
 #define FILE_TEXT_MAX (16u << 20)    /* bytes of paths, which the sandbox chooses */
 #define PROGRAM_TEXT_MAX (16u << 20) /* bytes of programs and their words, likewise */
-#define READS_MAX 4096               /* paths that are told as read */
+#define READS_MAX 4096               /* paths that are reported as read */
 #define NOBODY UINT32_MAX
 #define ANYBODY PROCESSES_MAX /* the row of all processes that there was no room for */
 
@@ -97,8 +97,8 @@ struct provenance {
 	uint64_t proxied; /* hosts that were reached through a proxy */
 	uint64_t reported_ms;
 	uint64_t lost; /* files, processes and names that there was no room for */
-	/* changes of files that were forgotten before they could be told, and removals; told as two
-	 * numbers: a rule that counts must not become blind */
+	/* changes of files that were forgotten before they could be reported, and removals;
+	 * reported as two numbers: a rule that counts must not become blind */
 	uint64_t uncounted[2];
 	size_t file_text, program_text; /* bytes that are kept */
 	uint32_t tell_at;               /* the file to go on with */
@@ -110,7 +110,7 @@ struct provenance {
 bool provenance_within(const struct provenance *v, const char *path);
 /* Whether nothing has that name now; false if that is unknown. */
 bool provenance_is_missing(const struct provenance *v, const char *path);
-/* Forgets files: those that were told, and all if those are few. What was not told is counted. */
+/* Forgets files: those already reported, and all if those are few. The rest is counted. */
 void provenance_forget(struct provenance *v);
 /* A path was opened for reading by the process of that index. */
 void provenance_read(struct provenance *v, const char *path, uint32_t process);

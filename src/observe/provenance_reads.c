@@ -1,10 +1,10 @@
 /*
  * Which files of the user's a run has opened for reading (audit.level: full). In: opens that were
  * seen (observe.h). Out: file.read, one for each path: who opened it first. Only what a mount of
- * the policy shows counts: the workspace, host mounts, caches; the system's own files are left
- * out, because every program opens hundreds of them. The sandbox chooses the paths, so at most
- * READS_MAX of them are told by name, and of the others the first of each label of watch.labels;
- * the rest is told as a number. An open may have failed: a path is told when the host has a file
+ * the policy shows counts: the workspace, host mounts, caches; the system's own files are left out,
+ * because every program opens hundreds of them. The sandbox chooses the paths, so at most READS_MAX
+ * of them are reported by name, and of the others the first of each label of watch.labels; the rest
+ * is reported as a number. An open may have failed: a path is reported when the host has a file
  * there and the plan does not hide it. Observed, not proven. Runs in the supervisor, with
  * provenance.c.
  */
@@ -33,10 +33,10 @@ struct reads {
 	uint32_t count, reported;
 	uint64_t seen[2 * (READS_MAX + MORE_MAX)]; /* hashes of paths; 0: free */
 	uint32_t seen_count;
-	uint64_t more; /* files beyond the list, not told yet */
+	uint64_t more; /* files beyond the list, not reported yet */
 	struct policy_label labels[WATCH_LABELS_MAX];
 	size_t label_count;
-	bool used[WATCH_LABELS_MAX]; /* a path of the label was told */
+	bool used[WATCH_LABELS_MAX]; /* a path of the label was reported */
 };
 
 /* FNV-1a; never 0. */

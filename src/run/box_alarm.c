@@ -155,7 +155,7 @@ static void set_state(struct box *b, enum box_state state)
 		boxes_set_state(&b->detached->entry, state);
 }
 
-/* A line for whoever sits there: nothing inside writes any more. */
+/* A line for the person at the terminal: nothing inside writes any more. */
 static void tell_frozen(const struct box *b, const char *what, const char *name, const char *why)
 {
 	auto_buf line = { 0 };

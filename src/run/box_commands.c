@@ -5,7 +5,7 @@
  * ended; signals. Runs in the supervisor with the user's rights; nothing here waits.
  *
  *   - The bytes that were received are the ones that are matched, shown and started. Nothing is
- *     read from whoever asked: not its memory, not its /proc. The directory and 0-2 are
+ *     read from the asking process: not its memory, not its /proc. The directory and 0-2 are
  *     descriptors, which stay what they are.
  *   - The program's name stands in place of its first word, and its environment is that of the
  *     sandbox's start but for a few variables (command_keeps()): a program that acts by its name,
@@ -14,7 +14,7 @@
  *     process of the sandbox trace it, read its memory, or open the file through /proc/PID/exe.
  *   - Who asked and is gone takes its question, and its program, along.
  *   - Messages are received, and everything that came from inside is closed, by threads
- *     (host/foreign_fds.h): both may take as long as whoever is inside wants. ward-init closes its
+ *     (host/foreign_fds.h): both may take as long as the sandbox wants. ward-init closes its
  *     own before it says so, while the supervisor's still hold them open.
  */
 #include "run/box_commands.h"
@@ -513,7 +513,7 @@ int box_commands_answer(struct box *b, const struct question *q, enum question_a
 		some = true;
 		i = 0; /* it is another set now */
 	}
-	return some || !yes ? 0 : ward_fail(e, ESRCH, "nobody waits for it any more");
+	return some || !yes ? 0 : ward_fail(e, ESRCH, "its request has ended");
 }
 
 /* -- what comes */
@@ -597,7 +597,7 @@ static void on_received(struct box_commands *c, struct foreign_message *got)
 	foreign_message_free(c->foreign, got);
 }
 
-/* One too many is told why. */
+/* Refuses one too many, with the reason. */
 static void take_asker(struct box_commands *c)
 {
 	auto_fd fd = accept4(c->box->plan->live->commands->listen_fd, NULL, NULL,

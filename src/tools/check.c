@@ -176,7 +176,7 @@ static void check_hosts(const struct tool_tool *tool, const char *suffixes, size
 	for (size_t i = 0; i < s->env.len; i++)
 		if (strchr(s->env.items[i], '*') && !strchr(s->env.items[i], '='))
 			check_add(f, CHECK_BROAD_SCOPE, tools_place(&s->head, "env"), NULL,
-				  "%s: scope.env: %s passes variables that nobody named",
+				  "%s: scope.env: %s passes variables without naming them",
 				  tool->head.name, s->env.items[i]);
 	if (s->credentials.len && !s->hosts.len)
 		check_add(f, CHECK_FALSE_NATURE, tools_place(&s->head, "credentials"), NULL,
