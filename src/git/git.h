@@ -156,6 +156,8 @@ must_check int repository_of(struct take *t, const char *path, char **ret_git_di
 
 /* The host's file now; *ret_file borrows bytes. false: it is not there. */
 bool read_host(struct take *t, const char *path, struct buf *bytes, struct file *ret_file);
+/* Whether a HEAD of the sandbox's may go to the host; says why not. */
+bool leads_somewhere(struct take *t, const char *path, const struct file *head);
 /* Both sides have the bytes from now on; NULL: neither has the file. */
 must_check int agree(struct take *t, const char *path, const struct file *f);
 /* The host's file (NULL: it is gone) goes into the view while the sandbox runs. */
@@ -180,6 +182,9 @@ must_check int take_configs(struct take *t);
 /* Refuses worktrees/ID and modules/NAME of the sandbox's own whose work tree is not in the tree or
  * does not point back. */
 must_check int check_places(struct take *t);
+/* Refuses worktrees/ID of the sandbox's own without a HEAD that leads somewhere. After take_refs().
+ */
+must_check int check_heads(struct take *t);
 /* Fills t->repositories with the repositories that the view and the host both have. */
 must_check int list_repositories(struct take *t);
 

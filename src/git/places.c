@@ -353,15 +353,18 @@ static int find_born(struct take *t, struct strv *born)
 	return born->failed ? out_of_memory(t) : 0;
 }
 
+static bool path_is_worktree(const char *prefix)
+{
+	return strncmp(prefix, "modules/", 8) != 0 || strstr(prefix, "/worktrees/");
+}
+
 static int check_born(struct take *t, const char *prefix)
 {
 	if (t->live) {
 		drop_all(t, prefix);
 		return 0;
 	}
-	if (strncmp(prefix, "modules/", 8) == 0 && !strstr(prefix, "/worktrees/"))
-		return check_module(t, prefix);
-	return check_worktree(t, prefix);
+	return path_is_worktree(prefix) ? check_worktree(t, prefix) : check_module(t, prefix);
 }
 
 int check_places(struct take *t)
@@ -383,6 +386,30 @@ int check_places(struct take *t)
 			 "git: %zu new work trees and submodules were not imported: at most %d are",
 			 checked - BORN_MAX, BORN_MAX);
 	return status == 0 ? check_all_moved(t) : status;
+}
+
+/* Without a HEAD that leads somewhere, git fsck complains about a work tree of the host's. */
+int check_heads(struct take *t)
+{
+	auto_strv born = { 0 };
+	int status = find_born(t, &born);
+
+	for (size_t i = 0; i < born.len && status == 0; i++) {
+		const char *prefix = born.items[i];
+		auto_buf path = { 0 };
+		const struct file *head;
+
+		if (!path_is_worktree(prefix) || (i && strcmp(prefix, born.items[i - 1]) == 0))
+			continue;
+		buf_printf(&path, "%sHEAD", prefix);
+		if (path.failed)
+			return out_of_memory(t);
+		head = files_find(&t->view, path.data);
+		if (!head || !leads_somewhere(t, path.data, head))
+			status = refuse_place(t, prefix,
+					      "belongs to a work tree whose HEAD was not imported");
+	}
+	return status;
 }
 
 int list_repositories(struct take *t)

@@ -146,7 +146,7 @@ static bool is_symbolic_there(const char *git_dir, const char *name, size_t n)
 
 /* A HEAD that holds an id must hold one that is there, and one that names a branch must not name a
  * symbolic ref: git refuses to work otherwise. */
-static bool leads_somewhere(struct take *t, const char *path, const struct file *head)
+bool leads_somewhere(struct take *t, const char *path, const struct file *head)
 {
 	auto_free char *git_dir = NULL;
 	enum git_ref_kind kind;
@@ -285,8 +285,11 @@ int take_state(struct take *t)
 		if (strstr(t->view.items[i].path, "sharedindex.") && t->indexes.len &&
 		    !files_find(&t->base, t->view.items[i].path))
 			status = write_host(t, t->view.items[i].path, &t->view.items[i]);
-	for (size_t i = 0; i < t->indexes.len && status >= 0; i++)
-		status = write_host(t, t->indexes.items[i],
-				    files_find(&t->view, t->indexes.items[i]));
+	for (size_t i = 0; i < t->indexes.len && status >= 0; i++) {
+		const struct file *v = files_find(&t->view, t->indexes.items[i]);
+
+		if (v || files_find(&t->base, t->indexes.items[i]))
+			status = write_host(t, t->indexes.items[i], v);
+	}
 	return status < 0 ? status : 0;
 }

@@ -162,7 +162,8 @@ static int take_all(struct take *t)
 	static int (*const before[])(
 		struct take *) = { open_take,    scan_view,       check_places, list_repositories,
 				   take_objects, judge_histories, take_indexes };
-	static int (*const after[])(struct take *) = { take_state, take_logs, take_configs };
+	static int (*const after[])(struct take *) = { check_heads, take_state, take_logs,
+						       take_configs };
 	int status = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(before) && status >= 0; i++)

@@ -91,11 +91,16 @@ HOSTILE = {
     "git rev-parse HEAD > onto; cp onto orig-head",
     "bisect": "evil; git bisect start; git bisect bad; echo $C > .git/BISECT_EXPECTED_REV; echo "
     "$C > .git/BISECT_START",
+    # what is left of a work tree must not be one that git complains about
+    "worktree": "git worktree add -q w; cd w; evil; git reset -q --soft $C",
+    "worktree-headless": "git worktree add -q w; rm .git/worktrees/w/HEAD",
+    "worktree-nowhere": "git worktree add -q w; printf '%040d\n' 0 > .git/worktrees/w/HEAD",
     "odd-path": "evil $'.husky/a\\nb'; git update-ref refs/heads/side $C",
 }
 
 # what the commands of this file do not reach
-NOT_BY_THESE = {"merge", "am-rebasing", "cherry-pick", "detached", "sparse-index"}
+NOT_BY_THESE = {"merge", "am-rebasing", "cherry-pick", "detached", "sparse-index", "worktree",
+                "worktree-headless", "worktree-nowhere"}
 
 # the user's own content, and what is not protected
 PEACEFUL = {
