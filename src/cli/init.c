@@ -25,6 +25,7 @@
 #include "cli/question.h"
 #include "model/event.h"
 #include "plan/profile.h"
+#include "plan/project.h"
 #include "policy/policy_rule.h"
 #include "state/trust.h"
 
@@ -92,6 +93,22 @@ static void look(int dir_fd, struct project *p)
 	for (size_t i = 0; i < ARRAY_LEN(markers); i++)
 		if (fstatat(dir_fd, markers[i].name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			strv_add(&p->hints, markers[i].hint);
+}
+
+/* A project further up has a policy: in this directory the new one takes its place. */
+static void look_above(const char *dir, struct project *p)
+{
+	auto_free char *here = realpath(dir, NULL), *project = NULL;
+	struct ward_err ignored = { 0 };
+	auto_buf note = { 0 };
+
+	if (!here || project_find(here, &project, NULL, &ignored) < 0 || !project ||
+	    strcmp(project, here) == 0)
+		return;
+	text_escape(&note, project);
+	buf_puts(&note, " has a policy, which runs started here do not use any more; to keep it: "
+			"remove this file, and change that one with ward policy add");
+	strv_add(&p->hints, buf_text(&note));
 }
 
 /* -- asking */
@@ -348,6 +365,7 @@ static int init_directory(const struct options *o, const char *dir, struct proje
 	if (r < 0)
 		return r;
 	look(dir_fd, p);
+	look_above(dir, p);
 	if (o->full)
 		init_full(p, &text);
 	else if (!o->yes && !o->json && question_possible())

@@ -290,16 +290,19 @@ static int read_new(struct work *w, struct ward_err *e)
 
 int check_replay(struct options *o)
 {
-	struct work w = { .o = o,
-			  .file = o->word_count ? o->words[o->word_count - 1] : "ward.yaml" };
+	struct work w = { .o = o, .file = o->word_count ? o->words[o->word_count - 1] : NULL };
 	struct replay_source source = {
 		.begin = begin_run, .see = see, .context = &w, .all = o->all, .notes = &w.notes
 	};
 	struct ward_err e = { 0 }, journals = { 0 };
 	auto_fd audit = place_open(false, &journals);
+	auto_free char *found = NULL;
 	auto_buf out = { 0 };
-	int r = read_new(&w, &e);
+	int r = w.file ? 0 : ask_policy_file(&found, &e);
 
+	w.file = w.file ? w.file : found;
+	if (r == 0)
+		r = read_new(&w, &e);
 	if (r == 0 && audit < 0 && journals.code != ENOENT) {
 		e = journals;
 		r = audit;

@@ -220,6 +220,14 @@ def test_the_projects_policy_counts_below_it(t):
     t.equal(t.ward("policy", "add", "--yes", "process.env", "LANG=C", cwd=below).rc, 0)
     t.equal(t.read(below, "ward.yaml"), None)
     t.contains(t.read(ws, "ward.yaml"), "LANG=C")
+    # and what looks back finds the run from there, and the policy that it had
+    for verb in (("explain",), ("audit", "show"), ("check", "--replay")):
+        r = t.ward(*verb, cwd=below)
+        t.equal(r.rc, 0, (verb, r))
+    # a policy of its own takes the place of that one, and ward init says so
+    r = t.ward("init", "--yes", cwd=below)
+    t.contains(r.out, f"note: {os.path.realpath(ws)} has a policy")
+    os.remove(os.path.join(below, "ward.yaml"))
     # not beyond a repository, and an untrusted policy that widens is refused, as ever
     os.mkdir(os.path.join(ws, "a/.git"))
     t.equal(plan_of(t, below)["workspace"], os.path.realpath(below))

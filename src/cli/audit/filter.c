@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/own.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "event/event.h"
 #include "policy/units.h"
@@ -150,15 +152,16 @@ bool audit_first(int audit_fd, const char *run, char scratch[EVENT_LINE_MAX],
 	return found;
 }
 
+/* Whether the directory lies in the run's workspace, as ward finds the project from below. */
 static bool is_of_workspace(int audit_fd, const char *run, const char *here)
 {
 	char scratch[EVENT_LINE_MAX];
 	struct ward_event v;
-	const struct event_value *workspace =
+	const struct event_value *found =
 		audit_first(audit_fd, run, scratch, &v) ? event_get(&v, FIELD_WORKSPACE) : NULL;
+	auto_free char *workspace = found && found->len ? strndup(found->text, found->len) : NULL;
 
-	return workspace && workspace->len == strlen(here) &&
-	       memcmp(workspace->text, here, workspace->len) == 0;
+	return workspace && path_is_beneath(here, workspace);
 }
 
 /* When the run that this file begins with was started; 0: the file only goes on with the one
