@@ -42,6 +42,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 			    strcmp(found[i].word, found[k].word) == 0)
 				abort();
 	}
+	if (count && count < n && complaint_names(bytes, n, found[0].word) &&
+	    !memmem(bytes, n, found[0].word, strlen(found[0].word)))
+		abort();
 	if (line)
 		(void)listeners_read_line(line);
 	free(line);

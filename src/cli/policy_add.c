@@ -30,6 +30,7 @@
 #include "plan/project.h"
 #include "plan/spec.h"
 #include "policy/policy_edit.h"
+#include "policy/secret_path.h"
 #include "state/trust.h"
 
 #define FILE_MAX (1024 * 1024)
@@ -231,23 +232,11 @@ static int add_event(struct target *t, const char *event, struct ward_err *e)
 
 /* -- what it means */
 
-static bool sounds_secret(const char *text)
-{
-	static const char *const words[] = { "secret", "token",   "passw",  "key",     "credential",
-					     "auth",   ".ssh",    ".aws",   ".gnupg",  ".netrc",
-					     ".kube",  ".docker", ".npmrc", ".pypirc", ".pgpass" };
-
-	for (size_t i = 0; i < ARRAY_LEN(words); i++)
-		if (strcasestr(text, words[i]))
-			return true;
-	return false;
-}
-
 /* Whether an entry of a list is there that was not before, and could hold a secret. */
 static const char *new_secret(const struct strv *old, const struct strv *new)
 {
 	for (size_t i = 0; i < new->len; i++)
-		if (!strv_has(old, new->items[i]) && sounds_secret(new->items[i]))
+		if (!strv_has(old, new->items[i]) && secret_is_word(new->items[i]))
 			return new->items[i];
 	return NULL;
 }
@@ -294,7 +283,7 @@ static const char *widens_secrets(const struct policy *old, const struct policy 
 
 		for (size_t k = 0; k < old->fs_host_mounts.len; k++)
 			known |= strcmp(old->fs_host_mounts.items[k].path, path) == 0;
-		if (known || (!sounds_secret(path) && !shows_secrets(path)))
+		if (known || (!secret_is_word(path) && !shows_secrets(path)))
 			continue;
 		snprintf(room, n, "filesystem.host_mounts %.200s", path);
 		return room;

@@ -170,9 +170,10 @@ static void add_name(struct list *l, const char *line, const char *phrase)
 }
 
 /* "192.0.2.1:443", or "192.0.2.1 port 443" as curl has it. */
-static void add_addresses(struct list *l, const char *line)
+static bool add_addresses(struct list *l, const char *line)
 {
 	static const char digits[] = "0123456789";
+	bool found = false;
 
 	for (const char *at = line; *(at += strcspn(at, digits));) {
 		size_t n = strspn(at, "0123456789."), gap, m;
@@ -183,9 +184,11 @@ static void add_addresses(struct list *l, const char *line)
 		if (m && m <= 5 && n >= 7 && n <= 15 && (at == line || strchr(" ('\"[", at[-1]))) {
 			snprintf(word, sizeof(word), "%.*s:%.*s", (int)n, at, (int)m, at + n + gap);
 			add(l, COMPLAINT_ADDRESS, word, strlen(word));
+			found = true;
 		}
 		at += n;
 	}
+	return found;
 }
 
 /* "ssh: Could not resolve hostname NAME: ...", "USER@NAME: Permission denied (publickey)." */
@@ -244,7 +247,8 @@ static void read_line(struct list *l, const char *line)
 		add_name(l, line, p->text);
 		return;
 	case COMPLAINT_ADDRESS:
-		add_addresses(l, line);
+		if (!add_addresses(l, line) && strcasestr(line, "unreachable"))
+			add(l, COMPLAINT_HOST, "", 0);
 		return;
 	case COMPLAINT_MEMORY:
 	case COMPLAINT_PIDS:
@@ -287,4 +291,23 @@ size_t complaint_read(const uint8_t *text, size_t len, struct complaint out[COMP
 		at += n + 1;
 	}
 	return l.count;
+}
+
+static bool is_of_name(uint8_t c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
+}
+
+bool complaint_names(const uint8_t *text, size_t len, const char *name)
+{
+	const uint8_t *at = text, *end = text + len;
+	size_t n = strlen(name);
+
+	while (n && len && (at = memmem(at, (size_t)(end - at), name, n))) {
+		if ((at == text || !is_of_name(at[-1])) && (at + n == end || !is_of_name(at[n])))
+			return true;
+		at++;
+	}
+	return false;
 }

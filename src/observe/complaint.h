@@ -35,5 +35,8 @@ struct complaint {
 /* Reads the text line by line, and fills at most COMPLAINTS_MAX entries, each of them once; returns
  * how many. The text is a sandbox's. A pure function. */
 size_t complaint_read(const uint8_t *text, size_t len, struct complaint out[COMPLAINTS_MAX]);
+/* Whether a name (letters, digits, "_") stands in the text as a word. The text is a sandbox's. A
+ * pure function. */
+bool complaint_names(const uint8_t *text, size_t len, const char *name);
 
 #endif

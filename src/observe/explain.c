@@ -509,6 +509,7 @@ static void put_what(struct buf *out, const struct ward_event *v)
 		[EVENT_EXEC] = "program ",
 		[EVENT_SYSCALL] = "system call ",
 		[EVENT_DNS] = "name ",
+		[EVENT_ENV_MISSING] = "variable ",
 		[EVENT_CONNECT] = "connection to ",
 		[EVENT_PACKET] = "packet to ",
 		[EVENT_CREDENTIAL_USE] = "use of grant ",

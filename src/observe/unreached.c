@@ -251,6 +251,16 @@ static void report_socket(struct unreached *u, const struct observation *o, stru
 	u->root_fd = -1;
 }
 
+void unreached_somewhere(struct result *r)
+{
+	static const char what[] = "a host outside", reason[] = "the policy grants no network";
+	struct ward_event v = event_make(EVENT_CONNECT, ACTION_DENY, what);
+
+	event_text(&v, FIELD_RULE, "network.mode");
+	event_text(&v, FIELD_REASON, "no_network");
+	tell(NULL, &v, what, reason, "name the host that is to be reached: --allow HOST", r);
+}
+
 void unreached_heard(const char *address, struct result *r)
 {
 	auto_buf what = { 0 };

@@ -28,5 +28,7 @@ void unreached_report(struct unreached *u, const struct observation *o, struct r
 /* The same for an IPv4 address and a port ("192.0.2.1:443") that the command's own words complain
  * about, unless it is on record or leads nowhere outside. */
 void unreached_heard(const char *address, struct result *r);
+/* The same where the words name no address. */
+void unreached_somewhere(struct result *r);
 
 #endif

@@ -48,6 +48,18 @@ bool secret_is_name(const char *name)
 	return false;
 }
 
+bool secret_is_word(const char *text)
+{
+	static const char *const words[] = { "secret", "token",   "passw",  "key",     "credential",
+					     "auth",   ".ssh",    ".aws",   ".gnupg",  ".netrc",
+					     ".kube",  ".docker", ".npmrc", ".pypirc", ".pgpass" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcasestr(text, words[i]))
+			return true;
+	return false;
+}
+
 bool secret_is_path(const char *path, const char *home)
 {
 	const char *rest = secret_within(path, home), *at = path;

@@ -9,6 +9,8 @@
 const char *secret_within(const char *path, const char *home);
 /* Whether a file of that name is one, wherever it lies. */
 bool secret_is_name(const char *name);
+/* Whether a text, such as a variable's name, has a word that those of secrets have. */
+bool secret_is_word(const char *text);
 /* Whether the path, or a directory above it, is one; also what belongs to another user's home. */
 bool secret_is_path(const char *path, const char *home);
 /* Row i of those beneath the home directory, a pattern; NULL: there are no more. */

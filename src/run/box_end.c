@@ -183,6 +183,7 @@ static void explain_failure(struct box *b)
 	listeners_finish(&b->listeners, b->result);
 	explain_inner_exec(b);
 	box_hear(b);
+	box_hear_variables(b);
 	box_explain_called(b);
 	box_guess(b);
 }

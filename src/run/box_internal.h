@@ -182,6 +182,8 @@ void box_explain_called(struct box *b);
 void box_guess(struct box *b);
 /* and what its own last words do (box_words.c), */
 void box_hear(struct box *b);
+/* with variables that they name (box_variable.c). */
+void box_hear_variables(struct box *b);
 /* and everything released, swept and closed. */
 void box_finish(struct box *b);
 

@@ -362,6 +362,9 @@ static void hear_network(struct hearing *h, const struct complaint *c)
 		names_heard(c->word, h->b->result);
 	else
 		hear_urls(h->b);
+	/* a datagram, say, which no call that ward sees announces */
+	if (!c->word[0] && !h->b->result->denial_count)
+		unreached_somewhere(h->b->result);
 }
 
 static void hear_one(struct hearing *h, const struct complaint *c)

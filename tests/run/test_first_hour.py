@@ -111,6 +111,8 @@ ROWS = [
     Row("programs", "sudo in a script", "sudo ls", "nothing inside gets root rights", WORDS),
     Row("programs", "su", ("su", "-c", "id"), "nothing inside gets root rights", WORDS),
     Row("programs", "ping", ("ping", "-c1", "192.0.2.1"), "only TCP", WORDS),
+    Row("programs", "chown", "touch x && chown daemon x", "run it outside", WORDS),
+    Row("programs", "an ssh-agent", ("ssh-add", "-l"), "--ssh USER@HOST", WORDS),
     Row("programs", "systemctl", ("systemctl", "start", "x"), "run it outside", WORDS),
     Row("programs", "crontab", ("crontab", "/nowhere"), "run it outside", WORDS),
     Row("programs", "apt-get", ("apt-get", "install", "x"), "build an image", WORDS),
@@ -135,6 +137,8 @@ ROWS = [
         "--pids 16", given="--pids 8", root=False, but=("gvisor", "landlock")),
     Row("limits", "open files", py(FILES), "--set resources.open_files=128",
         given="--set resources.open_files=64", but=("gvisor",)),
+    Row("limits", "more open files", ("bash", "-c", "ulimit -n 100"),
+        "--set resources.open_files=128", given="--set resources.open_files=64", but=("gvisor",)),
     Row("limits", "disk", "head -c 15000000 /dev/zero > /tmp/big || exit 3", "--disk 20Mi",
         given="--disk 10Mi", root=False, but=("landlock",)),
     Row("limits", "time", ("sleep", "1.5"), "--timeout 2", given="--timeout 1", but=("gvisor",)),
@@ -162,12 +166,24 @@ ROWS = [
     Row("network", "an address", py("import socket; "
                                     "socket.create_connection(('192.0.2.9', 4321), 5)"),
         "--allow 192.0.2.9:4321", PLANS, by={"gvisor": UNSEEN}),
+    Row("network", "a datagram", py("import socket; s = socket.socket(type=socket.SOCK_DGRAM); "
+                                    "s.sendto(b'x', ('192.0.2.9', 53))"), "--allow HOST", WORDS,
+        by={"gvisor": UNSEEN}),
     Row("network", "a server that nobody reaches", py(SERVER + "; exit(1)"), "--publish 8123",
         PLANS, by={"gvisor": UNSEEN}),
     Row("network", "a service of the host", py("import socket; "
                                                "socket.create_connection(('127.0.0.1', {p}))"),
         "--add network.host_services=svc{p}=127.0.0.1:{p} --set network.mode=restricted", PLANS,
         by={"gvisor": UNSEEN}),
+    # variables of the caller
+    Row("variables", "that python reads", py("import os; os.environ['DATABASE_URL']"),
+        "--env DATABASE_URL"),
+    Row("variables", "that a shell reads", ": ${DATABASE_URL:?is missing}", "--env DATABASE_URL"),
+    Row("variables", "that a script asks for", ("./deploy.sh",), "--env DATABASE_URL",
+        files={"deploy.sh": "#!/bin/sh\n[ \"$DATABASE_URL\" ] && exit\n"
+                            "echo 'error: set DATABASE_URL.' >&2\nexit 1\n"}),
+    Row("variables", "with a secret", py("import os; os.environ['MY_TOKEN']"),
+        "--secret MY_TOKEN@HOST", WORDS),
     # the policy and the command line
     Row("policy", "a wrong option", ("true",), "did you mean --allow", WORDS, given="--alow x",
         explained=False),
@@ -195,7 +211,8 @@ class Place:
         os.chmod(os.path.join(tools, "mytool"), 0o755)
         for path in (other, t.home):
             os.chmod(path, 0o755)
-        self.env = {"PATH": tools + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+        self.env = {"PATH": tools + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                    "DATABASE_URL": "postgres://db", "MY_TOKEN": "TOPSECRET"}
         server = socket.create_server(("127.0.0.1", 0))
         t.defer(server.close)
         self.places = {"h": t.home, "o": other, "p": str(server.getsockname()[1])}
@@ -304,6 +321,23 @@ def test_limits(t):
 @timeout(240)
 def test_network(t):
     check_group(t, "network")
+
+
+@timeout(60)
+def test_variables(t):
+    check_group(t, "variables")
+
+
+def test_variables_that_nothing_misses(t):
+    """Nothing is said about one that is inside, that a part of a word names, that the command
+    succeeded with, or that leads to what is not inside."""
+    ws = t.workspace()
+    env = {"PATH": "/usr/bin:/bin", "DATABASE_URL": "postgres://db", "SSH_AUTH_SOCK": "/x"}
+    for given, script in (("--env DATABASE_URL", "echo DATABASE_URL >&2; exit 3"),
+                          ("", "echo MY_DATABASE_URL DATABASE_URL2 >&2; exit 3"),
+                          ("", "echo DATABASE_URL >&2"), ("", "echo SSH_AUTH_SOCK >&2; exit 3")):
+        r = t.ward("run", *given.split(), "--", "sh", "-c", script, cwd=ws, env=env)
+        t.equal([x for x in r.err.splitlines() if x.startswith("ward: ")], [], (given, script))
 
 
 @timeout(60)

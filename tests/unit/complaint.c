@@ -70,6 +70,9 @@ static const struct row rows[] = {
 	{ "FATAL ERROR: JavaScript heap out of memory", COMPLAINT_MEMORY, "" },
 	{ "fork: Resource temporarily unavailable", COMPLAINT_PIDS, "" },
 	{ "RuntimeError: can't start new thread", COMPLAINT_PIDS, "" },
+	{ "OSError: [Errno 101] Network is unreachable", COMPLAINT_HOST, "" },
+	{ "bash: line 1: ulimit: open files: cannot modify limit: Operation not permitted",
+	  COMPLAINT_OPEN_FILES, "" },
 	{ "OSError: [Errno 24] Too many open files: '/dev/null'", COMPLAINT_OPEN_FILES, "" },
 	{ "tar: x: Wrote only 512 bytes\ncp: error writing 'x': No space left on device",
 	  COMPLAINT_DISK, "" },
@@ -122,6 +125,30 @@ static void test_bounds(void **state)
 	assert_int_equal(complaint_read(text, 1900, found), 0); /* no path is as long */
 }
 
+static void test_names_of_variables(void **state)
+{
+	static const struct {
+		const char *text;
+		bool there;
+	} rows_of[] = {
+		{ "KeyError: 'DB_URL'", true },
+		{ "DB_URL", true },
+		{ "set $DB_URL.", true },
+		{ "DB_URL2 MY_DB_URL", false },
+		{ "MY_DB_URL DB_URL", true },
+		{ "", false },
+		{ "DB_UR", false },
+		{ "db_url", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows_of) / sizeof(rows_of[0]); i++)
+		assert_int_equal(complaint_names((const uint8_t *)rows_of[i].text,
+						 strlen(rows_of[i].text), "DB_URL"),
+				 rows_of[i].there);
+	assert_false(complaint_names(NULL, 0, "DB_URL"));
+}
+
 static void test_listening_lines(void **state)
 {
 	static const struct {
@@ -148,6 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_names_of_variables),
 		cmocka_unit_test(test_listening_lines),
 	};
 
