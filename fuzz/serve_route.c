@@ -10,7 +10,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static void body(const uint8_t *data, size_t n)
 {
 	struct small_request small;
+	struct access_request token;
 	struct create c;
+
+	if (access_read_request(data, n, false, &token)) {
+		const struct access_when when = { .now_ms = 1, .source = { .family = 4 } };
+		const struct access_what what = { .owner = "", .labels = "{}", .template = "" };
+
+		assert(token.who.role != ROLE_NONE && token.ttl_s > 0 && !*token.wrong);
+		assert(access_decide(&token.who, RIGHT_READ, &what, &when) < ACCESS_CHECKS);
+	} else {
+		assert(*token.wrong);
+	}
 
 	if (control_read_create(data, n, &c)) {
 		assert(route_is_template(c.template) && !c.status && c.config.len <= CONFIG_MAX);

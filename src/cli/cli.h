@@ -62,7 +62,7 @@ struct options {
 	bool mcp_session, mcp_project; /* mcp */
 	bool serve_dev, serve_debug;
 	const char *serve_listen, *serve_templates, *serve_state, *serve_max, *serve_quota,
-		*serve_snapshot_quota, *serve_add_key;
+		*serve_snapshot_quota, *serve_add_key, *serve_role, *serve_limits, *serve_rate;
 	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
 	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */

@@ -32,6 +32,9 @@ int verb_serve(struct options *o)
 	add(&argv, "--quota", o->serve_quota);
 	add(&argv, "--snapshot-quota", o->serve_snapshot_quota);
 	add(&argv, "--add-key", o->serve_add_key);
+	add(&argv, "--role", o->serve_role);
+	add(&argv, "--limits", o->serve_limits);
+	add(&argv, "--rate", o->serve_rate);
 	if (argv.failed)
 		ward_fail(&e, ENOMEM, "out of memory");
 	else if (program_become(argv.items, &e) == -ENOENT)

@@ -56,6 +56,7 @@ void conn_free_gone(struct front *f)
 		buf_free(&c->head_bytes);
 		buf_free(&c->body);
 		buf_free(&c->answer_head);
+		free(c->who);
 		free(c);
 	}
 }
@@ -187,7 +188,19 @@ static bool make_room(struct front *f)
 	return oldest;
 }
 
-static void begin(struct front *f, int fd, bool debug)
+static struct ip source_of(const struct sockaddr_storage *a)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)a;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)a;
+
+	if (a->ss_family == AF_INET)
+		return ip_from_4((const uint8_t *)&v4->sin_addr);
+	if (a->ss_family == AF_INET6)
+		return ip_from_16((const uint8_t *)&v6->sin6_addr);
+	return (struct ip){ 0 };
+}
+
+static void begin(struct front *f, int fd, const struct sockaddr_storage *from, bool debug)
 {
 	struct conn *c = f->conn_count < CONNS_MAX || make_room(f) ? calloc(1, sizeof(*c)) : NULL;
 	int one = 1;
@@ -198,6 +211,7 @@ static void begin(struct front *f, int fd, bool debug)
 	}
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c->source = (struct source){ fd, ready };
+	c->source_ip = source_of(from);
 	c->front = f;
 	c->debug = debug;
 	c->since_ms = io_now_ms();
@@ -216,10 +230,13 @@ static void begin(struct front *f, int fd, bool debug)
 static void accept_all(struct front *f, int listen_fd, bool debug)
 {
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
-		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		struct sockaddr_storage from = { 0 };
+		socklen_t len = sizeof(from);
+		int fd = accept4(listen_fd, (struct sockaddr *)&from, &len,
+				 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			begin(f, fd, debug);
+			begin(f, fd, &from, debug);
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 			   errno == ENOMEM) {
 			if (errno == EMFILE && make_room(f))

@@ -7,6 +7,7 @@
 
 #include "base/io.h"
 #include "daemon/conn.h"
+#include "daemon/control_access.h"
 
 static const char *reason(unsigned status)
 {
@@ -102,8 +103,9 @@ void conn_finish(struct conn *c)
 		return;
 	if (c->stream)
 		stream_leave(c->stream);
-	if (c->verb > ROUTE_NONE && c->verb < ROUTE_healthz)
-		front_log_request(c);
+	if (c->asked && c->verb != ROUTE_healthz)
+		audit_call(c);
+	c->asked = false;
 	c->verb = ROUTE_NONE;
 	c->answered = true;
 	c->drained = 0;

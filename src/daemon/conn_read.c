@@ -19,7 +19,8 @@ static void next_request(struct conn *c)
 	c->state = CONN_HEAD;
 	c->scanned = 0;
 	c->answered = c->chunked = c->expects = c->websocket = c->raw = c->answer_begun = false;
-	c->sandbox_owner = false;
+	c->sandbox_owner = c->asked = false;
+	*c->token_id = *c->sandbox = '\0';
 	c->body.len = c->answer_head.len = 0;
 	c->since_ms = io_now_ms();
 }

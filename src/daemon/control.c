@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "daemon/control_access.h"
 #include "daemon/snapshot.h"
 
 #define TIMEOUT_V1_S 15
@@ -17,22 +18,41 @@
 
 /* -- who asks */
 
-static bool find_owner(struct conn *c)
-{
-	struct http_text t = http_field_get(&c->req.fields, "x-api-key");
-	auto_free char *key = t.s ? strndup(t.s, t.n) : NULL;
-
-	return key && *key && registry_owner(c->front->db, key, c->owner);
-}
-
 struct sandbox *control_find_mine(struct conn *c)
 {
-	struct sandbox *s = sandbox_find(c->front, c->sandbox);
+	struct sandbox *s = sandbox_find_of(c->front, c->owner, c->sandbox);
+	struct access_what what;
 
-	if (s && s->state != SANDBOX_ENDING && strcmp(s->owner, c->owner) == 0)
-		return s;
+	if (s && s->state != SANDBOX_ENDING) {
+		what = access_of_sandbox(s);
+		if (access_may(c, route_right(c->verb), &what))
+			return s;
+	}
 	conn_refuse(c, 404, "sandbox \"%s\" was not found", c->sandbox);
 	return NULL;
+}
+
+/* What only looks, ends or stops goes on where nothing can be written down. */
+static bool needs_audit(enum access_right right)
+{
+	return right != RIGHT_READ && right != RIGHT_END && right != RIGHT_STOP &&
+	       right != RIGHT_AUDIT && right != RIGHT_SERVER;
+}
+
+static void begin_call(struct conn *c, unsigned status)
+{
+	const struct access_what nothing = { 0 };
+
+	if (c->verb == ROUTE_NONE)
+		conn_refuse(c, status, "ward serve has no %.*s %.*s", (int)c->req.method.n,
+			    c->req.method.s, (int)(c->req.path.n < 200 ? c->req.path.n : 200),
+			    c->req.path.s);
+	else if (!access_require(c, route_right(c->verb), &nothing))
+		;
+	else if (needs_audit(route_right(c->verb)) && !audit_works(c->front))
+		conn_refuse(c, 503, "the server cannot write its audit log; is the disk full?");
+	else
+		c->state = CONN_COLLECT;
 }
 
 void control_begin(struct conn *c)
@@ -40,23 +60,18 @@ void control_begin(struct conn *c)
 	unsigned status;
 
 	c->verb = route_find(c->req.method, c->req.path, c->sandbox, sizeof(c->sandbox), &status);
-	if (c->verb != ROUTE_NONE && route_is_open(c->verb)) {
+	c->asked = true;
+	c->denied = ACCESS_ALLOWED;
+	if (c->verb != ROUTE_NONE && route_right(c->verb) == RIGHT_OPEN) {
 		c->state = CONN_WAIT;
 		control_run(c);
 		return;
 	}
-	if (!find_owner(c)) {
-		c->front->counters.refused++;
-		conn_refuse(c, 401, "the header X-API-KEY is missing, or is no key of this server");
+	if (!access_identify(c))
 		return;
-	}
-	if (c->verb == ROUTE_NONE) {
-		conn_refuse(c, status, "ward serve has no %.*s %.*s", (int)c->req.method.n,
-			    c->req.method.s, (int)(c->req.path.n < 200 ? c->req.path.n : 200),
-			    c->req.path.s);
+	begin_call(c, status);
+	if (c->state != CONN_COLLECT)
 		return;
-	}
-	c->state = CONN_COLLECT;
 	if (c->framing.state == BODY_NONE) {
 		c->state = CONN_WAIT;
 		control_run(c);
@@ -109,7 +124,7 @@ static bool use_snapshot(struct conn *c, struct sandbox *s, struct create *q)
 	const struct snapshot *n = snapshot_find(c->front, c->owner, q->template);
 	struct buf both = { 0 };
 
-	if (!n)
+	if (!n || !access_sees_snapshot(c, n))
 		return route_read_template(q->template, s->template);
 	memcpy(s->template, n->template, sizeof(s->template));
 	memcpy(s->snapshot, n->id, sizeof(s->snapshot));
@@ -121,12 +136,24 @@ static bool use_snapshot(struct conn *c, struct sandbox *s, struct create *q)
 	return !both.failed && both.len <= CONFIG_MAX;
 }
 
+/* Its template and labels are those that the credential is for. */
+static bool may_create(struct conn *c, const struct sandbox *s, const struct create *q)
+{
+	const struct access_what what = { .owner = c->owner,
+					  .sandbox = "",
+					  .labels = q->metadata.len ? q->metadata.data : NULL,
+					  .template = s->template,
+					  .engine = templates_engine(c->front, s->template) };
+
+	return access_require(c, RIGHT_CREATE, &what);
+}
+
 static void answer_sandbox(struct conn *c, unsigned status, const struct sandbox *s)
 {
 	auto_buf body = { 0 };
 	struct json j = { .out = &body };
 
-	show_sandbox(c->front, s, NULL, &j);
+	show_sandbox(c, s, NULL, &j);
 	conn_answer(c, status, "application/json", &body, NULL);
 }
 
@@ -162,6 +189,8 @@ static void create(struct conn *c)
 	if (s && !use_snapshot(c, s, &q)) {
 		sandbox_remove(f, s, "it was not started");
 		conn_refuse(c, 400, "envVars, with those of the snapshot, are larger than 24 KiB");
+	} else if (s && !may_create(c, s, &q)) {
+		sandbox_remove(f, s, "it was not started");
 	} else if (s) {
 		memcpy(s->id, id, sizeof(id));
 		memcpy(s->owner, c->owner, sizeof(s->owner));
@@ -201,7 +230,7 @@ static void info(struct conn *c)
 
 	if (!s)
 		return;
-	show_detail(c->front, s, false, &j);
+	show_detail(c, s, false, &j);
 	conn_answer(c, 200, "application/json", &body, NULL);
 }
 
@@ -399,6 +428,10 @@ static void (*const handlers[ROUTES])(struct conn *c) = {
 	[ROUTE_snapshots] = control_snapshots,
 	[ROUTE_drop_snapshot] = control_drop_snapshot,
 	[ROUTE_fork] = control_fork,
+	[ROUTE_token_create] = control_token_create,
+	[ROUTE_tokens] = control_tokens,
+	[ROUTE_token_revoke] = control_token_revoke,
+	[ROUTE_audit] = control_audit,
 	[ROUTE_healthz] = healthz,
 	[ROUTE_server_metrics] = control_server_metrics,
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/front.h"
+#include "daemon/control_access.h"
 #include "envd/query.h"
 #include "rules/json_in.h"
 
@@ -160,10 +160,9 @@ static bool is_behind(const struct sandbox *s, const struct filter *f)
 	return f->ascending ? compare(s, &last) > 0 : compare(s, &last) < 0;
 }
 
-static bool is_wanted(const struct conn *c, const struct sandbox *s, const struct filter *f)
+static bool is_wanted(struct conn *c, const struct sandbox *s, const struct filter *f)
 {
-	if (strcmp(s->owner, c->owner) != 0 || s->state == SANDBOX_ENDING ||
-	    s->state == SANDBOX_STARTING)
+	if (s->state == SANDBOX_ENDING || s->state == SANDBOX_STARTING || !access_sees(c, s))
 		return false;
 	if (s->state == SANDBOX_PAUSED ? !f->paused : !f->running)
 		return false;
@@ -182,7 +181,7 @@ static void show_page(struct conn *c, struct sandbox **all, size_t n, const stru
 
 	json_begin_array(&j, NULL);
 	for (size_t i = 0; i < shown; i++)
-		show_detail(c->front, all[i], true, &j);
+		show_detail(c, all[i], true, &j);
 	json_end_array(&j);
 	if (shown < n)
 		snprintf(more, sizeof(more), "X-Next-Token: %lld-%s\r\n",

@@ -4,7 +4,7 @@
  */
 #include <time.h>
 
-#include "daemon/front.h"
+#include "daemon/control_access.h"
 
 #define CLIENT_ID "ward" /* deprecated at E2B, but required */
 
@@ -29,18 +29,29 @@ static void show_common(const struct front *f, const struct sandbox *s, struct j
 	json_string(j, "envdVersion", f->envd_version);
 }
 
-static void show_secret(const struct sandbox *s, struct json *j)
+/* Only who may use the sandbox gets what opens it. */
+static void show_secret(struct conn *c, const struct sandbox *s, struct json *j)
 {
-	json_string(j, "envdAccessToken", s->token);
-	json_string(j, "trafficAccessToken", s->private_traffic ? s->traffic_token : NULL);
+	const struct access_what what = access_of_sandbox(s);
+	char token[ENVD_TOKEN_MAX + 1];
+	enum access_check before = c->denied;
+	bool may = access_may(c, RIGHT_USE, &what);
+
+	c->denied = before;
+	if (!may)
+		return;
+	access_sandbox_token(c, s, false, token);
+	json_string(j, "envdAccessToken", token);
+	access_sandbox_token(c, s, true, token);
+	json_string(j, "trafficAccessToken", s->private_traffic ? token : NULL);
 	json_null(j, "domain");
 }
 
-void show_sandbox(const struct front *f, const struct sandbox *s, const char *key, struct json *j)
+void show_sandbox(struct conn *c, const struct sandbox *s, const char *key, struct json *j)
 {
 	json_begin_object(j, key);
-	show_common(f, s, j);
-	show_secret(s, j);
+	show_common(c->front, s, j);
+	show_secret(c, s, j);
 	json_end_object(j);
 }
 
@@ -59,12 +70,14 @@ static void show_network(const struct sandbox *s, struct json *j)
 	json_end_object(j);
 }
 
-void show_detail(const struct front *f, const struct sandbox *s, bool listed, struct json *j)
+void show_detail(struct conn *c, const struct sandbox *s, bool listed, struct json *j)
 {
+	const struct front *f = c->front;
+
 	json_begin_object(j, NULL);
 	show_common(f, s, j);
 	if (!listed)
-		show_secret(s, j);
+		show_secret(c, s, j);
 	show_time(j, "startedAt", s->started_ms);
 	show_time(j, "endAt", s->end_ms);
 	json_string(j, "state", s->state == SANDBOX_PAUSED ? "paused" : "running");

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/control_access.h"
 #include "daemon/snapshot.h"
 #include "envd/query.h"
 
@@ -107,6 +108,15 @@ void control_snapshot(struct conn *c)
 	conn_flush(c);
 }
 
+/* What a fork makes is new: the credential must be one for such sandboxes. */
+static bool may_fork(struct conn *c, const struct sandbox *s)
+{
+	struct access_what what = access_of_sandbox(s);
+
+	what.sandbox = "";
+	return access_require(c, RIGHT_CREATE, &what);
+}
+
 void control_fork(struct conn *c)
 {
 	struct small_request q;
@@ -118,7 +128,7 @@ void control_fork(struct conn *c)
 		conn_refuse(c, 400, "count: 1 to %d", FORKS_MOST);
 	else if (q.timeout_s == 0)
 		conn_refuse(c, 400, "timeout: 1 to 2592000 seconds");
-	else
+	else if (may_fork(c, s))
 		fork_begin(c, s, q.count < 0 ? 1 : (unsigned)q.count, q.timeout_s);
 }
 
@@ -170,11 +180,11 @@ static int by_age(const void *a, const void *b)
 	return compare(one->made_ms, one->id, other->made_ms, other->id);
 }
 
-static bool is_wanted(const struct conn *c, const struct snapshot *n, const struct filter *w)
+static bool is_wanted(struct conn *c, const struct snapshot *n, const struct filter *w)
 {
 	char name[TEMPLATE_MAX + 1];
 
-	if (n->state != SNAPSHOT_READY || n->fork || strcmp(n->owner, c->owner) != 0)
+	if (n->state != SNAPSHOT_READY || n->fork || !access_sees_snapshot(c, n))
 		return false;
 	if (w->sandbox.len && strcmp(w->sandbox.data, n->source) != 0)
 		return false;
@@ -228,7 +238,7 @@ void control_drop_snapshot(struct conn *c)
 {
 	struct snapshot *n = snapshot_find(c->front, c->owner, c->sandbox);
 
-	if (!n) {
+	if (!n || !access_sees_snapshot(c, n)) {
 		conn_refuse(c, 404, "snapshot \"%s\" was not found", c->sandbox);
 		return;
 	}

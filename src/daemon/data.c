@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/control_access.h"
 #include "daemon/data.h"
 
 #define OWNER_CONNS_MAX 1024 /* to sandboxes of one owner at one time */
@@ -165,6 +166,11 @@ static void go_in(struct conn *c, struct sandbox *s)
 			    OWNER_CONNS_MAX);
 		return;
 	}
+	if (!audit_works(c->front)) {
+		conn_refuse(c, 503, "the server cannot write its audit log; is the disk full?");
+		return;
+	}
+	audit_sandbox_request(c, s);
 	memcpy(c->owner, s->owner, sizeof(c->owner));
 	c->sandbox_owner = true;
 	c->state = CONN_WAIT;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/control_access.h"
 #include "daemon/data.h"
 #include "envd/query.h"
 
@@ -105,7 +106,7 @@ bool access_envd(struct conn *c, const struct sandbox *s)
 	if (c->debug)
 		return true;
 	if (token && *token) {
-		if (route_equal(token, s->token))
+		if (access_is_sandbox_token(c, s, false, token))
 			return true;
 		conn_refuse(c, 401, "unauthorized access, please provide a valid access token");
 		return false;
@@ -130,7 +131,7 @@ bool access_port(struct conn *c, const struct sandbox *s)
 {
 	auto_free char *token = field(c, "e2b-traffic-access-token");
 
-	if (!s->private_traffic || (token && route_equal(token, s->traffic_token)))
+	if (!s->private_traffic || (token && access_is_sandbox_token(c, s, true, token)))
 		return true;
 	conn_refuse(c, 403, "this sandbox's ports need the header e2b-traffic-access-token");
 	return false;

@@ -47,7 +47,7 @@ static void answer(struct front *f, const struct fork *k)
 
 		json_begin_object(&j, NULL);
 		if (s) {
-			show_sandbox(f, s, "sandbox", &j);
+			show_sandbox(k->conn, s, "sandbox", &j);
 		} else {
 			json_begin_object(&j, "error");
 			json_uint(&j, "code", one->status ? one->status : 500);

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "daemon/control_access.h"
 
 #define EVENTS 128
 #define TICK_MS 100
@@ -61,23 +62,6 @@ void front_log_text(const char *kind, const char *key, const char *value)
 	buf_puts(&fields, ":");
 	json_quote(&fields, value);
 	front_log(kind, &fields);
-}
-
-void front_log_request(const struct conn *c)
-{
-	auto_buf fields = { 0 };
-	auto_free char *method = strndup(c->req.method.s, c->req.method.n),
-		       *path = strndup(c->req.path.s, c->req.path.n);
-
-	buf_puts(&fields, ",\"method\":");
-	json_quote(&fields, method ? method : "");
-	buf_puts(&fields, ",\"path\":");
-	json_quote(&fields, path ? path : "");
-	buf_puts(&fields, ",\"owner\":");
-	json_quote(&fields, c->owner);
-	buf_printf(&fields, ",\"status\":%u,\"us\":%llu", c->status,
-		   (unsigned long long)(front_now_us() - c->began_us));
-	front_log("request", &fields);
 }
 
 bool front_watch(struct front *f, struct source *s, uint32_t events)
@@ -168,6 +152,8 @@ static void tick(struct front *f)
 		front_change(f, &f->debug_listener, EPOLLIN);
 	}
 	sandbox_tick(f);
+	templates_tick(f);
+	access_tick(f, false);
 	keep_debug(f);
 	if (f->stopping && (!f->sandbox_count || now > f->stop_ms))
 		f->stop = true;

@@ -10,8 +10,10 @@
  *   link.c      the connection to the ward-envd of a sandbox
  *   sandbox.c   what is known of sandboxes; their end
  *   snapshot.c  what is known of snapshots    fork.c    control_snapshot.c  their calls
- *   jobs.c      requests to the keeper
- *   registry.c  SQLite    registry_snapshot.c
+ *   jobs.c      requests to the keeper    templates.c  what it says of templates
+ *   control_access.c  who a client is, and what it may (access.def)    control_token.c  tokens
+ *   audit.c     who did what
+ *   registry.c  SQLite    registry_snapshot.c    registry_access.c
  */
 #ifndef WARD_DAEMON_FRONT_H
 #define WARD_DAEMON_FRONT_H
@@ -19,15 +21,17 @@
 #include <sqlite3.h>
 
 #include "base/json.h"
+#include "daemon/access.h"
 #include "daemon/keeper.h"
 #include "protocol/envd.h"
 #include "rules/http_body.h"
 
 #define TOKEN_HEX 64
+#define ENVD_TOKEN_MAX (CREDENTIAL_ID + 1 + TOKEN_HEX)
+#define ENGINE_MAX 15
 #define CONTROL_BODY_MAX (256 * 1024)
 #define CONFIG_MAX (24 * 1024) /* a sandbox's variables */
-#define OWNER_MAX 64
-#define JOBS_MAX 256 /* under way at one time */
+#define JOBS_MAX 256           /* under way at one time */
 
 struct front;
 struct conn;
@@ -35,6 +39,8 @@ struct link;
 struct sandbox;
 struct snapshot;
 struct fork;
+struct credential;
+struct bucket;
 
 /* What epoll waits for. */
 struct source {
@@ -56,6 +62,7 @@ struct sandbox {
 	int64_t started_ms, end_ms;
 	bool auto_pause, auto_resume, no_network, private_traffic;
 	bool networked;                /* its template grants a network */
+	char engine[ENGINE_MAX + 1];   /* "": unknown yet */
 	bool pause_files;              /* a pause of its own accord keeps no memory */
 	unsigned memory_mib, disk_mib; /* that its policy grants; 0: no limit */
 	int internet;                  /* as asked for: -1: not */
@@ -113,6 +120,11 @@ struct conn {
 	struct source source;
 	struct front *front;
 	struct conn *next, *prev, *next_waiting, *next_again;
+	struct ip source_ip;              /* of the client */
+	struct credential *who;           /* of the control plane; owned; NULL: unknown */
+	bool asked;                       /* the control plane, and it is written down */
+	enum access_check denied;         /* ACCESS_CHECKS: by having no credential */
+	char token_id[CREDENTIAL_ID + 1]; /* whose envd token it shows; "": a sandbox's own */
 	enum conn_state state;
 	bool debug; /* came to the port of the debug mode */
 	struct buf in, out, head_bytes, body;
@@ -153,8 +165,26 @@ struct counters {
 	uint64_t start_us, starts;
 };
 
+/* What the keeper says of a template. */
+struct template
+{
+	char name[TEMPLATE_MAX + 1];
+	char engine[ENGINE_MAX + 1];
+	unsigned memory_mib, disk_mib;
+	bool networked;
+};
+
 struct front {
 	int epoll_fd, keeper_fd;
+	int audit_fd, audit_dir_fd;
+	uint64_t audit_size, audit_retry_ms, unknown_ms;
+	unsigned unknown_count;
+	bool audit_broken;
+	struct bucket *buckets;
+	unsigned rate; /* requests a second of one key; 0: any */
+	uint64_t access_ms, templates_ms;
+	struct template *templates;
+	size_t template_count;
 	struct source keeper;
 	struct source listener, debug_listener;
 	char tag[TAG + 1];
@@ -195,8 +225,6 @@ void front_change(struct front *f, struct source *s, uint32_t events);
 void front_close(struct front *f, struct source *s);
 /* The loop; returns when the keeper has gone, or after a signal. */
 void front_run(struct front *f);
-/* One line about a request of the control plane that was answered. */
-void front_log_request(const struct conn *c);
 /* One line of the log, JSON; fields is what stands behind the kind: ",\"a\":1". */
 void front_log(const char *kind, const struct buf *fields);
 void front_log_text(const char *kind, const char *key, const char *value);
@@ -221,6 +249,12 @@ struct sandbox *sandbox_new(struct front *f);
 /* Takes it out of the list and of the registry, ends its link, and answers all who wait. */
 void sandbox_remove(struct front *f, struct sandbox *s, const char *why);
 void sandbox_tokens(struct front *f, struct sandbox *s);
+/* A token that is made of the server's secret. */
+void sandbox_derive(const struct front *f, const char *what, const char *id,
+		    char ret[TOKEN_HEX + 1]);
+/* The same as sandbox_find() if the sandbox is the owner's, or of any for "*". It takes as long
+ * whoever has the id, and if nobody has. */
+struct sandbox *sandbox_find_of(struct front *f, const char *owner, const char *id);
 /* Begins its end; it is gone for clients at once. */
 void sandbox_end(struct front *f, struct sandbox *s, const char *why);
 /* Ends, pauses and finds again, what is due. */
@@ -358,8 +392,9 @@ must_check bool control_read_small(const uint8_t *bytes, size_t n, struct small_
 
 /* -- control_show.c */
 
-void show_sandbox(const struct front *f, const struct sandbox *s, const char *key, struct json *j);
-void show_detail(const struct front *f, const struct sandbox *s, bool listed, struct json *j);
+/* With the tokens that the connection's credential gets. */
+void show_sandbox(struct conn *c, const struct sandbox *s, const char *key, struct json *j);
+void show_detail(struct conn *c, const struct sandbox *s, bool listed, struct json *j);
 void show_time(struct json *j, const char *key, int64_t ms);
 
 /* -- registry.c: 0 or -errno; the error is logged */
@@ -368,8 +403,12 @@ must_check int registry_open(const char *file, sqlite3 **ret, struct ward_err *e
 must_check int registry_load(struct front *f, struct ward_err *e);
 must_check int registry_put(struct front *f, const struct sandbox *s);
 void registry_drop(struct front *f, const char *id);
-/* The owner of a key; false: there is no such key. */
-must_check bool registry_owner(sqlite3 *db, const char *key, char ret[OWNER_MAX + 1]);
-must_check int registry_add_key(sqlite3 *db, const char *key, const char *owner);
+
+/* -- templates.c */
+
+/* Asks the keeper for templates, now and then. */
+void templates_tick(struct front *f);
+/* Its engine, or NULL: unknown. */
+const char *templates_engine(const struct front *f, const char *name);
 
 #endif

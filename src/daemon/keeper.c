@@ -43,7 +43,7 @@ static bool is_fine(const struct work *w)
 {
 	const struct keeper_request *q = &w->q;
 
-	if (q->op == KEEPER_LIST || q->op == KEEPER_SNAPSHOTS)
+	if (q->op == KEEPER_LIST || q->op == KEEPER_SNAPSHOTS || q->op == KEEPER_TEMPLATES)
 		return true;
 	if (*q->snapshot && !is_own(w, q->snapshot))
 		return false;
@@ -56,7 +56,7 @@ static bool is_fine(const struct work *w)
 }
 
 /* The policy of a template. */
-static int find_policy(struct work *w, char ret[PATH_MAX])
+int keeper_find_policy(struct work *w, char ret[PATH_MAX])
 {
 	if (w->k->templates) {
 		snprintf(ret, PATH_MAX, "%s/%s.yaml", w->k->templates, w->q.template);
@@ -69,7 +69,7 @@ static int find_policy(struct work *w, char ret[PATH_MAX])
 	return 0;
 }
 
-static int fill_spec(struct work *w, struct ward_spec *s, const char *policy)
+int keeper_fill_spec(struct work *w, struct ward_spec *s, const char *policy)
 {
 	int r = ward_spec_program(s, w->k->ward, &w->e);
 
@@ -129,10 +129,10 @@ static int start(struct work *w)
 	struct ward_spec *s = ward_spec_new();
 	struct ward_box *b = NULL;
 	char policy[PATH_MAX];
-	int r = s ? find_policy(w, policy) : keeper_bad(w, ENOMEM, "out of memory");
+	int r = s ? keeper_find_policy(w, policy) : keeper_bad(w, ENOMEM, "out of memory");
 
 	if (r >= 0)
-		r = fill_spec(w, s, policy);
+		r = keeper_fill_spec(w, s, policy);
 	if (r >= 0)
 		r = ward_start(s, WARD_DETACHED, &b, &w->e);
 	if (r >= 0)
@@ -310,6 +310,8 @@ static void *take_requests(void *argument)
 			r = start(&w);
 		else if (w.q.op == KEEPER_LIST)
 			r = list(&w);
+		else if (w.q.op == KEEPER_TEMPLATES)
+			r = keeper_list_templates(&w);
 		else if (w.q.op == KEEPER_DROP)
 			r = keeper_drop(&w);
 		else if (w.q.op == KEEPER_SNAPSHOTS)

@@ -6,6 +6,8 @@
 #ifndef WARD_DAEMON_KEEPER_H
 #define WARD_DAEMON_KEEPER_H
 
+#include <limits.h>
+
 #include "base/err.h"
 #include "daemon/route.h"
 #include "ward/ward.h"
@@ -23,6 +25,7 @@ enum keeper_op {
 	KEEPER_LIST,      /* text: ids of this server's sandboxes, each with a line end */
 	KEEPER_SAVE,      /* keeps its files as a snapshot; text: bytes */
 	KEEPER_DROP,      /* removes a snapshot; fine also if there is none */
+	KEEPER_TEMPLATES, /* text: a line for each template, its name and keeper_facts.h */
 	KEEPER_SNAPSHOTS, /* text: ids of snapshots, each with a line end */
 	KEEPER_OPS
 };
@@ -73,6 +76,14 @@ void keeper_run(const struct keeper *k, unsigned threads);
 
 /* Fills w->e; returns -error. */
 int keeper_bad(struct work *w, int error, const char *why);
+
+/* The policy of the request's template. */
+must_check int keeper_find_policy(struct work *w, char ret[PATH_MAX]);
+must_check int keeper_fill_spec(struct work *w, struct ward_spec *s, const char *policy);
+
+/* -- keeper_templates.c */
+
+must_check int keeper_list_templates(struct work *w);
 
 /* -- keeper_snapshot.c: each returns 0 or -errno with w->e */
 

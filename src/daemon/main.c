@@ -30,6 +30,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "confine/confine.h"
+#include "daemon/control_access.h"
 #include "daemon/front.h"
 #include "daemon/setup.h"
 #include "daemon/snapshot.h"
@@ -141,6 +142,8 @@ static int run_front(struct front *f, const struct setup *s, pid_t keeper)
 	if (r == 0)
 		r = registry_load(f, &e);
 	if (r == 0)
+		r = audit_open(f, s->dir, &e);
+	if (r == 0)
 		r = registry_load_snapshots(f, &e);
 	if (r < 0) {
 		front_log_text("server_failed", "why", e.why);
@@ -169,6 +172,7 @@ static void fill_front(const struct setup *s, struct front *f)
 {
 	*f = (struct front){ .most = s->most,
 			     .quota = s->quota,
+			     .rate = s->rate,
 			     .snapshot_quota = (uint64_t)s->snapshot_mib << 20,
 			     .least_memory = s->least_memory,
 			     .envd_version = "0.6.13",

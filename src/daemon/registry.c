@@ -1,14 +1,12 @@
 /*
- * What outlives wardd: a SQLite file. In: sandboxes, and keys as digests. Out: the same after a
- * restart. Each change is one transaction in the write-ahead log; a sandbox is written before it is
- * started, so that one whose start was cut off is known and ended. Keys are not kept, only their
- * SHA-256: they are random and long, so a slow hash would add nothing. Run by the front, and once
- * by wardd for a new key.
+ * What outlives wardd: a SQLite file. In: sandboxes. Out: the same after a restart; credentials
+ * are in registry_access.c. Each change is one transaction in the write-ahead log; a sandbox is
+ * written before it is started, so that one whose start was cut off is known and ended. Run by the
+ * front, and once by wardd for a new key.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "base/sha256.h"
 #include "daemon/front.h"
 
 /* The number of a schema is its place here; those that are missing are run in order. */
@@ -24,6 +22,14 @@ static const char *const migrations[] = {
 	"CREATE TABLE snapshots (id TEXT PRIMARY KEY, owner TEXT NOT NULL, template TEXT NOT NULL,"
 	" source TEXT NOT NULL, name TEXT NOT NULL, made INTEGER NOT NULL, bytes INTEGER NOT NULL,"
 	" no_network INTEGER NOT NULL, config BLOB) STRICT;",
+	"CREATE TABLE credentials (id TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE,"
+	" parent TEXT NOT NULL, owner TEXT NOT NULL, role TEXT NOT NULL, made INTEGER NOT NULL,"
+	" expires INTEGER NOT NULL, name TEXT NOT NULL, sandbox TEXT NOT NULL,"
+	" labels TEXT NOT NULL, templates TEXT NOT NULL, engines TEXT NOT NULL,"
+	" sources TEXT NOT NULL, hours TEXT NOT NULL) STRICT;"
+	"INSERT INTO credentials SELECT substr(digest, 1, 12), digest, '', owner, 'admin',"
+	" made * 1000, 0, '', '', '', '', '', '', '' FROM keys; DROP TABLE keys;"
+	"ALTER TABLE sandboxes ADD COLUMN engine TEXT NOT NULL DEFAULT '';",
 };
 
 enum {
@@ -124,6 +130,7 @@ static void load_row(struct front *f, sqlite3_stmt *s)
 	b->memory_mib = (unsigned)sqlite3_column_int(s, 10);
 	b->disk_mib = (unsigned)sqlite3_column_int(s, 11);
 	b->mask_host = mask ? strdup((const char *)mask) : NULL;
+	copy_text(s, 13, b->engine, sizeof(b->engine));
 	b->internet = sqlite3_column_int(s, 7);
 	b->metadata = metadata ? strdup((const char *)metadata) : NULL;
 	if (sqlite3_column_bytes(s, 9) > 0)
@@ -136,7 +143,8 @@ int registry_load(struct front *f, struct ward_err *e)
 	sqlite3_stmt *s = NULL;
 	int r = sqlite3_prepare_v2(f->db,
 				   "SELECT id, owner, template, state, started, ends, flags,"
-				   " internet, metadata, config, memory, disk, mask_host"
+				   " internet, metadata, config, memory, disk, mask_host,"
+				   " engine"
 				   " FROM sandboxes ORDER BY started",
 				   -1, &s, NULL);
 
@@ -159,7 +167,7 @@ int registry_put(struct front *f, const struct sandbox *b)
 		(b->no_network ? FLAG_NO_NETWORK : 0) | (b->private_traffic ? FLAG_PRIVATE : 0) |
 		(b->networked ? FLAG_NETWORKED : 0) | (b->pause_files ? FLAG_PAUSE_FILES : 0);
 	int r = sqlite3_prepare_v2(
-		f->db, "INSERT OR REPLACE INTO sandboxes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", -1,
+		f->db, "INSERT OR REPLACE INTO sandboxes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", -1,
 		&s, NULL);
 
 	if (r != SQLITE_OK)
@@ -177,6 +185,7 @@ int registry_put(struct front *f, const struct sandbox *b)
 	sqlite3_bind_int(s, 11, (int)b->memory_mib);
 	sqlite3_bind_int(s, 12, (int)b->disk_mib);
 	sqlite3_bind_text(s, 13, b->mask_host, -1, SQLITE_STATIC);
+	sqlite3_bind_text(s, 14, b->engine, -1, SQLITE_STATIC);
 	r = sqlite3_step(s);
 	sqlite3_finalize(s);
 	return r == SQLITE_DONE ? 0 : fail(f->db, "put");
@@ -194,40 +203,4 @@ void registry_drop(struct front *f, const char *id)
 	sqlite3_finalize(s);
 	if (r != SQLITE_DONE)
 		(void)fail(f->db, "drop");
-}
-
-bool registry_owner(sqlite3 *db, const char *key, char ret[OWNER_MAX + 1])
-{
-	char digest[SHA256_HEX];
-	sqlite3_stmt *s = NULL;
-	bool found = false;
-
-	sha256_hex(key, strlen(key), digest);
-	if (sqlite3_prepare_v2(db, "SELECT owner FROM keys WHERE digest = ?", -1, &s, NULL) ==
-	    SQLITE_OK) {
-		sqlite3_bind_text(s, 1, digest, -1, SQLITE_STATIC);
-		found = sqlite3_step(s) == SQLITE_ROW;
-		if (found)
-			copy_text(s, 0, ret, OWNER_MAX + 1);
-	}
-	sqlite3_finalize(s);
-	return found;
-}
-
-int registry_add_key(sqlite3 *db, const char *key, const char *owner)
-{
-	char digest[SHA256_HEX];
-	sqlite3_stmt *s = NULL;
-	int r;
-
-	sha256_hex(key, strlen(key), digest);
-	r = sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO keys VALUES (?,?,unixepoch())", -1, &s,
-			       NULL);
-	if (r == SQLITE_OK) {
-		sqlite3_bind_text(s, 1, digest, -1, SQLITE_STATIC);
-		sqlite3_bind_text(s, 2, owner, -1, SQLITE_STATIC);
-		r = sqlite3_step(s);
-	}
-	sqlite3_finalize(s);
-	return r == SQLITE_DONE ? 0 : -EIO;
 }

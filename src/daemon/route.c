@@ -7,19 +7,17 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/access.h"
 #include "envd/base64.h"
 #include "envd/query.h"
 
 static const struct {
-	const char *method, *path;
-	bool open;
+	const char *name, *method, *path;
+	enum access_right right;
 } rows[ROUTES] = {
-#define KEY false
-#define OPEN true
-#define ROUTE(id, method, path, access) [ROUTE_##id] = { method, path, access },
+	[ROUTE_NONE] = { "none", "", "", RIGHT_OPEN },
+#define ROUTE(id, method, path, right) [ROUTE_##id] = { #id, method, path, RIGHT_##right },
 #include "daemon/routes.def"
-#undef KEY
-#undef OPEN
 };
 
 bool route_is_id(const char *s, size_t n)
@@ -160,9 +158,14 @@ enum route_verb route_find(struct http_text method, struct http_text path, char 
 	return ROUTE_NONE;
 }
 
-bool route_is_open(enum route_verb verb)
+unsigned route_right(enum route_verb verb)
 {
-	return rows[verb].open;
+	return rows[verb].right;
+}
+
+const char *route_name(enum route_verb verb)
+{
+	return rows[verb].name;
 }
 
 static void add_text(struct sha256 *s, const char *text)

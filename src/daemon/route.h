@@ -44,8 +44,10 @@ enum route_verb {
  * at most n bytes with its NUL. *ret_status is 404 or 405 where there is none. */
 must_check enum route_verb route_find(struct http_text method, struct http_text path, char *ret_id,
 				      size_t n, unsigned *ret_status);
-/* Whether anybody may ask without a key. */
-bool route_is_open(enum route_verb verb);
+/* What a credential must have (enum access_right). */
+unsigned route_right(enum route_verb verb);
+/* The row's ID, as the log calls it. */
+const char *route_name(enum route_verb verb);
 
 /* The signature of a file URL, "v1_" and the base64 of a digest, in two steps: what all sandboxes
  * have in common is read once, and tried with the token of each. expires NULL: none. Appended. */

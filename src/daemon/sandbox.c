@@ -27,6 +27,20 @@ struct sandbox *sandbox_find(struct front *f, const char *id)
 	return s;
 }
 
+struct sandbox *sandbox_find_of(struct front *f, const char *owner, const char *id)
+{
+	bool all = strcmp(owner, ALL_OWNERS) == 0;
+	struct sandbox *found = NULL;
+
+	/* to the end, in any case: how long it takes says nothing about those of others */
+	for (struct sandbox *s = f->sandboxes; s; s = s->next) {
+		bool same = route_equal(s->id, id), own = all | route_equal(s->owner, owner);
+
+		found = same & own ? s : found;
+	}
+	return found;
+}
+
 struct sandbox *sandbox_new(struct front *f)
 {
 	struct sandbox *s = calloc(1, sizeof(*s));
@@ -57,7 +71,8 @@ bool sandbox_make_id(const struct front *f, char ret[SANDBOX_ID + 1])
 
 /* HMAC-SHA-256 of the id, so that no token has to be kept: with the server's secret it is made
  * again. */
-static void derive(const struct front *f, const char *what, const char *id, char ret[TOKEN_HEX + 1])
+void sandbox_derive(const struct front *f, const char *what, const char *id,
+		    char ret[TOKEN_HEX + 1])
 {
 	uint8_t pad[64] = { 0 }, inner[SHA256_BYTES];
 	struct sha256 s;
@@ -79,8 +94,8 @@ static void derive(const struct front *f, const char *what, const char *id, char
 
 void sandbox_tokens(struct front *f, struct sandbox *s)
 {
-	derive(f, "envd", s->id, s->token);
-	derive(f, "traffic", s->id, s->traffic_token);
+	sandbox_derive(f, "envd", s->id, s->token);
+	sandbox_derive(f, "traffic", s->id, s->traffic_token);
 }
 
 unsigned sandbox_count_of(const struct front *f, const char *owner, bool ending)
@@ -236,7 +251,7 @@ static void started(struct front *f, struct job *j, int result, const char *text
 	f->counters.start_us += (io_now_ms() - j->began_ms) * 1000;
 	if (s->state == SANDBOX_STARTING)
 		s->state = SANDBOX_RUNNING;
-	if (sscanf(text, "%u %u %d", &s->memory_mib, &s->disk_mib, &network) == 3)
+	if (sscanf(text, "%u %u %d %15s", &s->memory_mib, &s->disk_mib, &network, s->engine) == 4)
 		s->networked = network != 0;
 	took_link(f, s, fds);
 	(void)!registry_put(f, s);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "daemon/control_access.h"
 
 static const char base_policy[] =
 	"# The template \"base\" of ward serve. A file base.yaml in the directory of --templates "
@@ -32,7 +33,10 @@ enum {
 	OPT_SNAPSHOTS,
 	OPT_DEV,
 	OPT_DEBUG,
-	OPT_KEY
+	OPT_KEY,
+	OPT_ROLE,
+	OPT_LIMITS,
+	OPT_RATE
 };
 
 static const struct option options[] = {
@@ -45,6 +49,9 @@ static const struct option options[] = {
 	{ "dev", no_argument, NULL, OPT_DEV },
 	{ "debug", no_argument, NULL, OPT_DEBUG },
 	{ "add-key", required_argument, NULL, OPT_KEY },
+	{ "role", required_argument, NULL, OPT_ROLE },
+	{ "limits", required_argument, NULL, OPT_LIMITS },
+	{ "rate", required_argument, NULL, OPT_RATE },
 	{ 0 },
 };
 
@@ -116,6 +123,7 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 			     .quota = 1000,
 			     .least_memory = 256 << 20,
 			     .snapshot_mib = 10240,
+			     .rate = 1000,
 			     .lock_fd = -1,
 			     .snapshots_fd = -1 };
 	opterr = 0;
@@ -138,6 +146,12 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 			s->debug = true;
 		else if (o == OPT_KEY)
 			s->add_key = optarg;
+		else if (o == OPT_ROLE)
+			s->role = optarg;
+		else if (o == OPT_LIMITS)
+			s->limits = optarg;
+		else if (o == OPT_RATE)
+			r = read_number("rate", optarg, 1000000, &s->rate, e);
 		else
 			r = ward_fail(e, EINVAL, "not an option, or without its value: %s",
 				      argv[optind - 1]);
@@ -147,6 +161,9 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 	if (r == 0 && s->add_key && (!*s->add_key || strlen(s->add_key) > OWNER_MAX))
 		r = ward_fail(e, EINVAL, "--add-key: the owner's name has 1 to %d characters",
 			      OWNER_MAX);
+	if (r == 0 && !s->add_key && (s->role || s->limits))
+		r = ward_fail(e, EINVAL,
+			      "--role and --limits are about a new key: --add-key OWNER");
 	return r < 0 ? r : choose_dir(s, dir, e);
 }
 
@@ -219,7 +236,8 @@ static int make_registry(const struct setup *s, struct ward_err *e)
 	return 0;
 }
 
-static int add_key(struct setup *s, const char *key, const char *owner, struct ward_err *e)
+static int add_key(struct setup *s, const char *key, const struct access_who *who,
+		   struct ward_err *e)
 {
 	char file[PATH_MAX + 32];
 	sqlite3 *db = NULL;
@@ -229,9 +247,21 @@ static int add_key(struct setup *s, const char *key, const char *owner, struct w
 	r = registry_open(file, &db, e);
 	if (r < 0)
 		return r;
-	r = registry_add_key(db, key, owner);
+	r = registry_add_credential(db, key, who);
 	sqlite3_close(db);
 	return r < 0 ? ward_fail(e, EIO, "cannot write the key into %s", file) : 0;
+}
+
+/* It stays the same from start to start, with the tokens that were made with it. */
+static int add_dev_key(struct setup *s, struct ward_err *e)
+{
+	struct access_who who = { .owner = "dev", .role = ROLE_ADMIN };
+	char unused[SECRET_MAX + 1];
+
+	who.made_ms = front_now_ms();
+	if (!access_make_secret(unused, who.id))
+		return ward_fail(e, EIO, "no random bytes");
+	return add_key(s, s->dev_key, &who, e);
 }
 
 int setup_prepare(struct setup *s, struct ward_err *e)
@@ -267,21 +297,45 @@ int setup_prepare(struct setup *s, struct ward_err *e)
 		snprintf(s->dev_key, sizeof(s->dev_key), "e2b_");
 		hex(bytes, sizeof(bytes), s->dev_key + 4);
 		if (r == 0)
-			r = add_key(s, s->dev_key, "dev", e);
+			r = add_dev_key(s, e);
 	}
 	return r;
 }
 
+/* Role and limits of a new key. */
+static int read_key(const struct setup *s, struct access_who *ret, struct ward_err *e)
+{
+	struct access_request q = { .who.role = ROLE_ADMIN };
+
+	if (s->limits &&
+	    !access_read_request((const uint8_t *)s->limits, strlen(s->limits), true, &q)) {
+		ward_fail(e, EINVAL, "--limits: %s", q.wrong);
+		return ward_remedy(e, "an object like {\"sources\": [\"10.0.0.0/8\"], \"hours\": "
+				      "\"08:00-18:00\"}");
+	}
+	if (s->role)
+		q.who.role = access_role_find(s->role);
+	if (q.who.role == ROLE_NONE)
+		return ward_fail(e, EINVAL,
+				 "--role: viewer, runner, operator, approver or admin, not \"%s\"",
+				 s->role);
+	*ret = q.who;
+	return 0;
+}
+
 int setup_add_key(struct setup *s, struct ward_err *e)
 {
-	char key[80] = "e2b_";
-	uint8_t bytes[20];
-	int r;
+	char key[SECRET_MAX + 1];
+	struct access_who who;
+	int r = read_key(s, &who, e);
 
-	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-		return ward_fail_errno(e, "no random bytes");
-	hex(bytes, sizeof(bytes), key + 4);
-	r = add_key(s, key, s->add_key, e);
+	if (r < 0)
+		return r;
+	if (!access_make_secret(key, who.id))
+		return ward_fail(e, EIO, "no random bytes");
+	snprintf(who.owner, sizeof(who.owner), "%s", s->add_key);
+	who.made_ms = front_now_ms();
+	r = add_key(s, key, &who, e);
 	if (r == 0)
 		puts(key); /* the only time: the registry has its digest */
 	return r;

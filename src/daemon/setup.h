@@ -10,11 +10,12 @@ struct setup {
 	char dir[PATH_MAX]; /* registry.db, secret, tag, lock, base.yaml, workspace,
 			      * snapshots */
 	char base[PATH_MAX], workspace[PATH_MAX];
-	const char *templates; /* NULL: only "base" */
-	const char *add_key;   /* owner of a new key: no server is started */
+	const char *templates;     /* NULL: only "base" */
+	const char *add_key;       /* owner of a new key: no server is started */
+	const char *role, *limits; /* of the new key; NULL: admin, and none */
 	char address[64];
 	uint16_t port;
-	unsigned most, quota, snapshot_mib;
+	unsigned most, quota, snapshot_mib, rate;
 	uint64_t least_memory;
 	bool dev, debug;
 	uint8_t secret[32];

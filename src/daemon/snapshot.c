@@ -23,7 +23,8 @@ struct snapshot *snapshot_find(const struct front *f, const char *owner, const c
 	if (!route_read_template(text, name))
 		return NULL;
 	for (struct snapshot *n = f->snapshots; n; n = n->next) {
-		if (n->state != SNAPSHOT_READY || n->fork || strcmp(n->owner, owner) != 0)
+		if (n->state != SNAPSHOT_READY || n->fork ||
+		    (strcmp(owner, ALL_OWNERS) != 0 && strcmp(n->owner, owner) != 0))
 			continue;
 		if (strcmp(n->id, name) == 0)
 			return n;

@@ -1,0 +1,59 @@
+/*
+ * What the front knows of templates. In: the keeper's list, asked for at the start and every few
+ * seconds: it reads the policies, the front reads none. Out: names, limits and engines, for
+ * decisions and for clients. A template that is not in the list yet has no known engine.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "daemon/front.h"
+
+#define EVERY_MS 15000
+#define TEMPLATES_MOST 1024
+
+static void listed(struct front *f, struct job *j, int result, const char *text, int fds[2])
+{
+	struct template *all = calloc(TEMPLATES_MOST, sizeof(*all));
+	size_t n = 0;
+
+	(void)j;
+	(void)fds;
+	if (result < 0 || !all) {
+		front_log_text("templates_failed", "why", text);
+		free(all);
+		return;
+	}
+	while (*text && n < TEMPLATES_MOST) {
+		struct template *t = &all[n];
+		int network = 1, used = 0;
+
+		if (sscanf(text, "%63s %u %u %d %15s%n", t->name, &t->memory_mib, &t->disk_mib,
+			   &network, t->engine, &used) == 5 &&
+		    route_is_template(t->name)) {
+			t->networked = network != 0;
+			n++;
+		}
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	free(f->templates);
+	f->templates = all;
+	f->template_count = n;
+}
+
+void templates_tick(struct front *f)
+{
+	uint64_t now = io_now_ms();
+
+	if (now >= f->templates_ms && jobs_ask(f, KEEPER_TEMPLATES, NULL, listed))
+		f->templates_ms = now + EVERY_MS;
+}
+
+const char *templates_engine(const struct front *f, const char *name)
+{
+	for (size_t i = 0; i < f->template_count; i++)
+		if (strcmp(f->templates[i].name, name) == 0)
+			return f->templates[i].engine;
+	return NULL;
+}
