@@ -156,8 +156,7 @@ static void add_details(const struct rules *r, const struct want *w, const struc
 			 v->private ? ", also at a private address" : "");
 }
 
-/* The rule that an answer makes: for this host and port alone. */
-static void write_line(const struct rules *r, const struct verdict *v, struct question *ret)
+void show_line(const struct rules *r, const struct verdict *v, struct question *ret)
 {
 	static const char *const modes[RULE_MODES] = {
 		[RULE_SPLICE] = "splice", [RULE_HTTP] = "http", [RULE_TCP] = "tcp"
@@ -194,5 +193,5 @@ void show_connection(const struct rules *r, const struct want *w, const struct v
 	rules_text(r, v->rule, &rule);
 	show_text(ret->rule, sizeof(ret->rule), buf_text(&rule));
 	add_details(r, w, v, ret);
-	write_line(r, v, ret);
+	show_line(r, v, ret);
 }

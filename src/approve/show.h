@@ -39,6 +39,10 @@ void show_command(const struct command_said *said, const struct command_place *p
 /* Writes warnings about the host into the details, first of all; how many. A pure function. */
 size_t show_host_warnings(const struct rules *r, const struct want *w, struct question *ret);
 
+/* Writes the line of policy that an answer makes: for ret's host and port alone, in the mode of the
+ * verdict's rule. A pure function. */
+void show_line(const struct rules *r, const struct verdict *v, struct question *ret);
+
 /* Copies text, escaped, into cap bytes; what is too long is cut in the middle and gets a hash of
  * the whole: two long texts that differ in the middle look different. A pure function. */
 void show_text(char *out, size_t cap, const char *text);

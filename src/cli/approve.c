@@ -68,7 +68,7 @@ void approve_put(const struct client_question *q, bool full, struct buf *out)
 	if (*q->q.process)
 		buf_printf(out, "    asked by: %s\n", q->q.process);
 	if (*q->q.line)
-		buf_printf(out, "    always adds to network.egress_allowlist: %s\n", q->q.line);
+		buf_printf(out, "    always adds to %s: %s\n", question_field(&q->q), q->q.line);
 }
 
 static void put_one(const struct client_question *c, struct json *j)
@@ -162,7 +162,7 @@ static int write_policy(const struct options *o, const struct client_question *q
 	strv_add(&rules, q->q.line);
 	if (r == 0)
 		r = rules.failed ? ward_fail(e, ENOMEM, "out of memory")
-				 : policy_write_rules(&how, &rules, e);
+				 : policy_write_rules(&how, question_field(&q->q), &rules, e);
 	box_info_clear(&info);
 	if (r != -ECANCELED)
 		return r;

@@ -24,7 +24,8 @@ static void become(const struct policy_write *w, char *const *argv, struct ward_
 	_exit(EXIT_REFUSED);
 }
 
-int policy_write_rules(const struct policy_write *w, const struct strv *rules, struct ward_err *e)
+int policy_write_rules(const struct policy_write *w, const char *field, const struct strv *rules,
+		       struct ward_err *e)
 {
 	auto_strv argv = { 0 };
 	int status = -1;
@@ -40,7 +41,7 @@ int policy_write_rules(const struct policy_write *w, const struct strv *rules, s
 		strv_add(&argv, w->file);
 	}
 	for (size_t i = 0; i < rules->len; i++) {
-		strv_add(&argv, "network.egress_allowlist");
+		strv_add(&argv, field);
 		strv_add(&argv, rules->items[i]);
 	}
 	pid = argv.failed ? -1 : fork();

@@ -14,9 +14,9 @@ struct policy_write {
 	bool silent;      /* standard output is for something else */
 };
 
-/* Adds the rules to network.egress_allowlist, as `ward policy add` does: the same program, which
+/* Adds the rules to a field that is a list, as `ward policy add` does: the same program, which
  * shows the difference and asks, with the same checks. 0: written; -ECANCELED: not. */
-must_check int policy_write_rules(const struct policy_write *w, const struct strv *rules,
-				  struct ward_err *e);
+must_check int policy_write_rules(const struct policy_write *w, const char *field,
+				  const struct strv *rules, struct ward_err *e);
 
 #endif

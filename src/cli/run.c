@@ -48,6 +48,7 @@
 #include "recover/recover.h"
 #include "run/box.h"
 #include "run/commands.h"
+#include "run/proposals.h"
 
 /* Nothing was started: says why, in every form that was asked for. ward-box leaves the speaking to
  * the process that waits for it. */
@@ -115,7 +116,7 @@ static void offer_policy(const struct options *o, const struct plan *p, const st
 	if (o->yes || (question_possible() && !o->continue_run)) {
 		buf_puts(&out, "ward: your answers allowed what the policy does not\n");
 		say_err(&out);
-		if (policy_write_rules(&how, &r->approved, &e) == 0)
+		if (policy_write_rules(&how, "network.egress_allowlist", &r->approved, &e) == 0)
 			return;
 		buf_free(&out);
 		out = (struct buf){ 0 };
@@ -217,6 +218,7 @@ static void drop_plan(struct plan *plan, struct spec *spec)
 	creds_end(plan);
 	canary_end(plan);
 	commands_end(plan);
+	proposals_end(plan);
 	plan_free(plan);
 	spec_clear(spec);
 }
@@ -235,7 +237,7 @@ static int make_plan(struct options *o, const struct box_early *early, struct re
 	if (status < 0)
 		return status;
 	if (creds_start(*ret_plan, e) < 0 || canary_start(*ret_plan, e) < 0 ||
-	    commands_start(*ret_plan, e) < 0) {
+	    commands_start(*ret_plan, e) < 0 || proposals_start(*ret_plan, e) < 0) {
 		drop_plan(*ret_plan, spec);
 		return -e->code;
 	}
@@ -574,6 +576,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		creds_end(plan);
 		canary_end(plan);
 		commands_end(plan);
+		proposals_end(plan);
 		plan_end(plan);
 	}
 	review_close(&continued);

@@ -1,5 +1,5 @@
-/* The freestanding ward-init and the stand-ins for the dynamic loader and for guarded programs, as
- * built beside this file. */
+/* The freestanding ward-init, ward-ask, and the stand-ins for the dynamic loader and for guarded
+ * programs, as built beside this file. */
 	.section .rodata
 	.globl guest_init_begin, guest_init_end
 	.hidden guest_init_begin, guest_init_end
@@ -21,5 +21,12 @@ guest_loader_end:
 guest_stand_in_begin:
 	.incbin WARD_STAND_IN
 guest_stand_in_end:
+	.byte 0
+	.globl guest_ask_begin, guest_ask_end
+	.hidden guest_ask_begin, guest_ask_end
+	.balign 4096
+guest_ask_begin:
+	.incbin WARD_ASK
+guest_ask_end:
 	.byte 0
 	.section .note.GNU-stack, "", @progbits

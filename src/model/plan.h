@@ -220,6 +220,7 @@ struct plan_tape;
 struct secrets;
 struct ssh_link;
 struct commands;
+struct inside_socket;
 
 /* What a run of the plan holds open and changes while it lives; everything else is const once
  * the plan is compiled. */
@@ -227,10 +228,11 @@ struct plan_live {
 	struct git_views *views; /* private git directories; owned; NULL: none */
 	/* that fetches and renews them; owned; NULL: there are no grants, or nothing starts */
 	struct secrets *secrets;
-	struct ssh_link *ssh;      /* the ssh-agent inside; owned; NULL: none */
-	struct commands *commands; /* answers stand-ins (run/commands.h); owned; NULL: none */
-	struct canaries *canaries; /* files of canary.files; owned; NULL: none */
-	struct plan_tape *tape;    /* a recording; owned; NULL: none */
+	struct ssh_link *ssh;            /* the ssh-agent inside; owned; NULL: none */
+	struct commands *commands;       /* answers stand-ins (run/commands.h); owned; NULL: none */
+	struct inside_socket *proposals; /* ward-ask's (run/proposals.h); owned; NULL: none */
+	struct canaries *canaries;       /* files of canary.files; owned; NULL: none */
+	struct plan_tape *tape;          /* a recording; owned; NULL: none */
 	/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
 	struct certs *certs;
 	/* of the volumes: they are in use for as long as the plan is */
@@ -286,8 +288,9 @@ struct plan {
 	struct strv loud;
 	/* what the user should know: groups that stay, weaker choices */
 	struct strv notes;
-	bool watch;  /* some limit is held by the watch */
-	bool review; /* changes of the workspace are kept aside */
+	bool watch;     /* some limit is held by the watch */
+	bool review;    /* changes of the workspace are kept aside */
+	bool proposals; /* ward-ask is inside */
 };
 
 #endif

@@ -18,6 +18,8 @@ enum question_kind {
 	 * number */
 	QUESTION_WATCH,
 	QUESTION_COMMAND, /* a command line, which is not started before */
+	/* a rule that the sandbox proposes (ward-ask); host "": a path */
+	QUESTION_PROPOSAL,
 	QUESTION_KINDS
 };
 
@@ -38,11 +40,11 @@ struct question {
 	/* the requests that wait, numbered by the gateway: for the supervisor */
 	uint64_t serial_first, serial_last;
 	uint32_t count; /* equal requests that wait for this answer */
-	uint16_t port;  /* CONNECT, REQUEST, CREDENTIAL */
+	uint16_t port;  /* CONNECT, REQUEST, CREDENTIAL, PROPOSAL */
 	uint8_t kind;   /* enum question_kind */
 	/* CONNECT: approvals.never names a host of its group: there is no answer for the group */
 	bool alone;
-	/* CONNECT, REQUEST, CREDENTIAL: the canonical name or address; ASCII */
+	/* CONNECT, REQUEST, CREDENTIAL, PROPOSAL: the canonical name or address; ASCII */
 	char host[256];
 	/* All but CONNECT. exact: of all that goes on with a yes; equal ones are one question.
 	 * like: of what an answer for the run or for a time covers; all zero: only what waits can
@@ -52,7 +54,7 @@ struct question {
 	char subject[192];
 	char details[QUESTION_DETAILS_MAX][128]; /* "": no more of them; warnings come first */
 	char rule[160];                          /* that asks, as the policy has it */
-	/* what the answer ALWAYS adds to network.egress_allowlist; "": there is no such answer */
+	/* what the answer ALWAYS adds to question_field(); "": there is no such answer */
 	char line[320];
 	char process[192]; /* the process and its parents, "curl < make < bash"; "": unknown */
 };
@@ -64,9 +66,17 @@ static inline const char *question_kind_name(unsigned kind)
 		[QUESTION_CONNECT] = "connect",       [QUESTION_REQUEST] = "request",
 		[QUESTION_CREDENTIAL] = "credential", [QUESTION_FILE] = "file",
 		[QUESTION_WATCH] = "watch",           [QUESTION_COMMAND] = "command",
+		[QUESTION_PROPOSAL] = "proposal",
 	};
 
 	return kind < QUESTION_KINDS ? names[kind] : "unknown";
+}
+
+/* The field of the policy that the answer ALWAYS adds to. */
+static inline const char *question_field(const struct question *q)
+{
+	return q->kind == QUESTION_PROPOSAL && !*q->host ? "filesystem.host_mounts"
+							 : "network.egress_allowlist";
 }
 
 /* How an answer came, as its sender says. */

@@ -1,4 +1,6 @@
 /*
+ * What asks a person. ward-ask, with which programs inside propose rules (approvals.proposals):
+ * where the engine can show it, with the socket that it connects to (run/proposals.c).
  * filesystem.ask: files outside of the view that a person is asked about. In: paths of the policy,
  * the plan's mounts. Out: the paths, as they are written and without links, for the supervisor
  * (observe/file_ask.c), which answers an open of one of them. A path that the sandbox sees anyway
@@ -13,6 +15,7 @@
 #include "base/path.h"
 #include "plan/path_view.h"
 #include "plan/plan_root.h"
+#include "protocol/ask.h"
 
 #define FIELD "filesystem.ask"
 #define ASKS_MAX 64
@@ -69,6 +72,30 @@ static int add(struct plan *p, size_t i, struct ward_err *e)
 	strv_add(&p->asks, clean);
 	strv_add(&p->asks_real, real);
 	return p->asks.failed || p->asks_real.failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
+/* An engine without it has no ward-ask, and says so only where the policy names it. */
+int plan_add_proposals(struct plan *p, struct ward_err *e)
+{
+	const struct policy *policy = &p->spec->policy;
+	const struct spec *s = p->spec;
+	struct plan_mount *m;
+
+	if (policy->appr_mode != APPROVALS_ASK || !policy->appr_proposals)
+		return 0;
+	if (p->level == LEVEL_LANDLOCK || s->inner ||
+	    (s->engine && strcmp(s->engine, "native") != 0)) {
+		if (policy->origin[POLICY_F_appr_proposals].source != POLICY_DEFAULT)
+			strv_add(&p->notes, "approvals.proposals: only isolation native with "
+					    "namespaces has ward-ask inside");
+		return 0;
+	}
+	m = plan_add_bind(p, "(the socket of approvals.proposals)", ASK_SOCKET);
+	if (!m)
+		return ward_fail(e, ENOMEM, "out of memory");
+	m->is_file = true;
+	p->proposals = true;
+	return 0;
 }
 
 int plan_add_asks(struct plan *p, struct ward_err *e)

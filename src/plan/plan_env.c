@@ -10,6 +10,7 @@
 
 #include "base/path.h"
 #include "plan/certs.h"
+#include "protocol/ask.h"
 
 static const char system_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -87,6 +88,8 @@ static void add_rest(const struct plan *p, struct buf *out)
 			buf_printf(out, "%s:", p->tool_bins.items[i]);
 			own = strchr(buf_text(out), '=') + 1;
 		}
+	if (p->proposals)
+		buf_puts(out, ASK_DIR ":");
 	if (out->len && out->data[out->len - 1] == ':')
 		out->data[--out->len] = '\0';
 }

@@ -34,7 +34,8 @@ must_check int plan_add_programs(struct plan *p, struct ward_err *e);
 /* Fills the plan's commands: which programs may run (process.commands). */
 must_check int plan_add_commands(struct plan *p, struct ward_err *e);
 void plan_commands_free(struct plan_commands *c);
-/* plan_asks.c: filesystem.ask. */
+/* plan_asks.c: filesystem.ask, and ward-ask. */
+must_check int plan_add_proposals(struct plan *p, struct ward_err *e);
 must_check int plan_add_asks(struct plan *p, struct ward_err *e);
 /* Adds the toolchains that the policy names, or that the project or the command needs. */
 must_check int plan_add_toolchains(struct plan *p, struct ward_err *e);

@@ -44,6 +44,22 @@ const char *never_path(const struct strv *never, const char *path)
 	return NULL;
 }
 
+const char *never_tree(const struct strv *never, const char *path)
+{
+	size_t n = strlen(path);
+
+	for (size_t i = 0; i < never->len; i++) {
+		const char *pattern = pattern_of(never->items[i], "path:");
+		size_t plain = pattern ? strcspn(pattern, "*\\") : 0;
+
+		/* up to its first * it leads below the path, or no further than to it */
+		if (pattern && (plain > n ? strncmp(pattern, path, n) == 0 && pattern[n] == '/'
+					  : pattern[plain] && strncmp(pattern, path, plain) == 0))
+			return never->items[i];
+	}
+	return never_path(never, path);
+}
+
 const char *never_program(const struct strv *never, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -8,6 +8,8 @@
  * the plan.
  */
 #include "run/box_commands.h"
+#include "run/box_proposals.h"
+#include "run/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -251,6 +253,8 @@ static int release(struct box *b, struct ward_err *e)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
 	if (r == 0 && b->egress)
 		r = egress_take(b->egress, &b->run, e);
+	commands_mounted(b->plan);
+	inside_socket_mounted(b->plan->live->proposals);
 	return r;
 }
 
@@ -280,6 +284,8 @@ static int start(struct box *b, struct ward_err *e)
 		r = box_approve_begin(b, e);
 	if (r == 0)
 		r = box_commands_begin(b, e);
+	if (r == 0)
+		r = box_proposals_begin(b, e);
 	/* before anything is mounted, or a name that is changed in that moment is missed */
 	if (r == 0)
 		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch,

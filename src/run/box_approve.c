@@ -17,6 +17,7 @@
 #include "egress/secrets.h"
 #include "event/event.h"
 #include "run/box_commands.h"
+#include "run/box_proposals.h"
 #include "run/serve.h"
 #include "rules/never.h"
 
@@ -169,6 +170,12 @@ static int apply_to_command(struct box *b, const struct question *q, enum questi
 	return box_commands_answer(b, q, answer, e);
 }
 
+static int apply_to_proposal(struct box *b, const struct question *q, enum question_answer answer,
+			     uint64_t seconds, struct ward_err *e)
+{
+	return box_proposals_answer(b, q, answer, seconds, e);
+}
+
 /* What an answer does about each kind. */
 static const struct {
 	int (*apply)(struct box *b, const struct question *q, enum question_answer answer,
@@ -181,19 +188,31 @@ static const struct {
 	[QUESTION_FILE] = { apply_to_file, true },
 	[QUESTION_WATCH] = { apply_to_alert, false },
 	[QUESTION_COMMAND] = { apply_to_command, true },
+	[QUESTION_PROPOSAL] = { apply_to_proposal, false },
 };
 
-/* Hosts and secrets; files and programs are looked at where they are given. */
-static bool is_never(const struct box *b, const struct question *q)
+/* By its own name, and by that of where it leads. */
+static bool is_never_path(const struct strv *never, const char *path)
 {
+	auto_free char *real = realpath(path, NULL);
+
+	return never_tree(never, path) || (real && never_tree(never, real));
+}
+
+/* Hosts, secrets and proposed paths; files and programs are looked at where they are given. */
+bool box_is_never(const struct box *b, const struct question *q)
+{
+	const struct strv *never = &b->plan->spec->policy.appr_never;
+	const struct rules *rules =
+		b->egress ? egress_rules(b->egress) : box_proposals_rules(b->proposals);
 	struct host host;
 
-	if (q->kind == QUESTION_CREDENTIAL &&
-	    never_grants(&b->plan->spec->policy.appr_never, q->rule))
+	if (q->kind == QUESTION_CREDENTIAL && never_grants(never, q->rule))
 		return true;
-	return b->egress && q->kind != QUESTION_WATCH && *q->host &&
-	       host_read(q->host, strlen(q->host), &host) == HOST_FINE &&
-	       rules_never(egress_rules(b->egress), &host);
+	if (q->kind == QUESTION_PROPOSAL && !*q->host)
+		return is_never_path(never, q->line);
+	return rules && q->kind != QUESTION_WATCH && *q->host &&
+	       host_read(q->host, strlen(q->host), &host) == HOST_FINE && rules_never(rules, &host);
 }
 
 /* The one place where questions get into the queue: 0, or why nobody is asked. */
@@ -202,7 +221,7 @@ int box_ask(struct box *b, bool waits, const struct question *q)
 	uint64_t id;
 
 	if (waits)
-		return is_never(b, q) ? -EACCES : approve_ask(b->approve, q, io_now_ms(), &id);
+		return box_is_never(b, q) ? -EACCES : approve_ask(b->approve, q, io_now_ms(), &id);
 	approve_withdraw(b->approve, q);
 	return 0;
 }
@@ -217,7 +236,7 @@ static int apply(void *context, const struct question *q, enum question_answer a
 	bool remembers = longer && kinds[q->kind].remembers;
 	int r;
 
-	if (answer && answer != QUESTION_DENY && is_never(b, q)) {
+	if (answer && answer != QUESTION_DENY && box_is_never(b, q)) {
 		ward_fail(e, EPERM, "%s: approvals.never names it", q->subject);
 		return ward_remedy(e, "answer with --deny");
 	}
@@ -296,7 +315,8 @@ int box_approve_begin(struct box *b, struct ward_err *e)
 	const struct policy *p = &b->plan->spec->policy;
 
 	if (p->appr_mode != APPROVALS_ASK ||
-	    (!b->egress && !b->alarm && !b->plan->asks.len && !b->plan->live->commands))
+	    (!b->egress && !b->alarm && !b->plan->asks.len && !b->plan->live->commands &&
+	     !b->plan->live->proposals))
 		return 0;
 	b->approve = approve_create(&ops, b, p->appr_timeout);
 	if (!b->approve)

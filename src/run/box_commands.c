@@ -40,6 +40,7 @@
 #include "host/foreign_fds.h"
 #include "rules/never.h"
 #include "run/commands.h"
+#include "run/peer.h"
 
 #define ASKERS_MAX (APPROVE_PENDING_MAX + 100)
 #define RUNNING_MAX 48       /* of GUEST_EXECS_MAX: `ward exec` needs some, too */
@@ -119,7 +120,7 @@ int box_commands_begin(struct box *b, struct ward_err *e)
 	for (size_t i = 0; c->copy_fds && i < live->count; i++)
 		c->copy_fds[i] = -1;
 	if (c->epoll_fd < 0 || !c->copy_fds ||
-	    epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, live->listen_fd, &event) < 0)
+	    epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, live->socket.listen_fd, &event) < 0)
 		return ward_fail_errno(e, "cannot answer for process.commands");
 	c->most = count_askers();
 	if (foreign_fds_start(COMMAND_MAX + 1, &c->foreign, e) < 0)
@@ -182,7 +183,7 @@ void box_commands_end(struct box *b)
 	while (c->count)
 		drop(c, c->askers[0]);
 	/* requests that nobody has received lie in it */
-	foreign_fds_close(c->foreign, &b->plan->live->commands->listen_fd);
+	foreign_fds_close(c->foreign, &b->plan->live->commands->socket.listen_fd);
 	foreign_fds_end(c->foreign);
 	for (size_t i = 0; c->copy_fds && i < b->plan->live->commands->count; i++)
 		own_close_fd(&c->copy_fds[i]);
@@ -380,38 +381,6 @@ static void describe_fd(int fd, char where[4096], char exact[96])
 	snprintf(exact, 96, "%ld:%ld", mount, inode);
 }
 
-/* Programs of those who ask, from the outside: "bash < make". What a process is called is its own
- * choice. */
-static void describe_process(const struct asker *a, struct question *q)
-{
-	struct ucred peer = { .pid = 0 };
-	socklen_t len = sizeof(peer);
-	auto_buf out = { 0 };
-	long pid;
-
-	if (getsockopt(a->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return;
-	pid = peer.pid;
-	for (int i = 0; i < 5 && pid > 1; i++) {
-		char path[48], exe[256];
-		auto_buf status = { 0 };
-		ssize_t n;
-
-		snprintf(path, sizeof(path), "/proc/%ld/exe", pid);
-		n = readlink(path, exe, sizeof(exe) - 1);
-		if (i && n > 0) {
-			exe[n] = '\0';
-			buf_printf(&out, "%s%s", out.len ? " < " : "", exe);
-		}
-		snprintf(path, sizeof(path), "/proc/%ld/status", pid);
-		if (n <= 0 || io_read_file(AT_FDCWD, path, 16384, &status) < 0 ||
-		    !text_number_after(buf_text(&status), "\nPPid:", 0, &pid))
-			break;
-	}
-	if (!out.failed)
-		show_text(q->process, sizeof(q->process), buf_text(&out));
-}
-
 static void ask(struct box_commands *c, struct asker *a, const char *rule)
 {
 	char where[COMMAND_FDS][4096], exact[COMMAND_FDS][96];
@@ -428,7 +397,7 @@ static void ask(struct box_commands *c, struct asker *a, const char *rule)
 		place.exact[i] = exact[i];
 	}
 	show_command(&a->said, &place, rule, a->serial, &a->q);
-	describe_process(a, &a->q);
+	peer_chain(a->fd, a->q.process, sizeof(a->q.process));
 	a->state = ASKER_WAITS;
 	if (box_ask(c->box, true, &a->q) < 0)
 		refuse(c, a, "too many questions wait for an answer already", "");
@@ -600,7 +569,7 @@ static void on_received(struct box_commands *c, struct foreign_message *got)
 /* Refuses one too many, with the reason. */
 static void take_asker(struct box_commands *c)
 {
-	auto_fd fd = accept4(c->box->plan->live->commands->listen_fd, NULL, NULL,
+	auto_fd fd = accept4(c->box->plan->live->commands->socket.listen_fd, NULL, NULL,
 			     SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = c->serial + 1 };
 	struct asker *a = fd < 0 ? NULL : calloc(1, sizeof(*a));

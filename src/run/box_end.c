@@ -4,6 +4,7 @@
  */
 #include "run/changed_scan.h"
 #include "run/box_commands.h"
+#include "run/box_proposals.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -297,6 +298,7 @@ void box_finish(struct box *b)
 	egress_end(b->egress, b->result);
 	box_approve_end(b);
 	box_commands_end(b);
+	box_proposals_end(b);
 	for (size_t i = 0; i < b->run.net_count; i++) /* it never came to the gateway */
 		close(b->run.net_fds[i].fd);
 	names_destroy(b->names);

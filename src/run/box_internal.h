@@ -34,10 +34,11 @@ struct box {
 	struct egress *egress;      /* NULL: no network */
 	/* questions that wait for a person; NULL: nobody is asked */
 	struct approve *approve;
-	struct box_commands *commands; /* NULL: no program is guarded */
-	struct box_canary *canary;     /* NULL: there are no canaries */
-	struct box_alarm *alarm;       /* NULL: there are no watch rules */
-	uint64_t said_question;        /* the last one that was said on standard error */
+	struct box_commands *commands;   /* NULL: no program is guarded */
+	struct box_proposals *proposals; /* NULL: ward-ask is not inside */
+	struct box_canary *canary;       /* NULL: there are no canaries */
+	struct box_alarm *alarm;         /* NULL: there are no watch rules */
+	uint64_t said_question;          /* the last one that was said on standard error */
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;
 	int signal_fd;
@@ -110,6 +111,8 @@ must_check int box_approve_begin(struct box *b, struct ward_err *e);
 /* A question of this run waits (waits), or whoever asked is gone. -EACCES: approvals.never names
  * it; -ENOBUFS: too many wait. */
 must_check int box_ask(struct box *b, bool waits, const struct question *q);
+/* Whether approvals.never names what a question is about. */
+bool box_is_never(const struct box *b, const struct question *q);
 /* In the foreground they are asked on the terminal (box_prompt.c). */
 must_check int box_prompt_begin(struct box *b, struct ward_err *e);
 /* The run is over: all end, and what was answered is offered for the policy. */

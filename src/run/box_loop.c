@@ -6,6 +6,7 @@
  */
 #include "plan/inner.h"
 #include "run/box_commands.h"
+#include "run/box_proposals.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -541,6 +542,7 @@ enum {
 	POLL_NAMES,
 	POLL_CANARY,
 	POLL_COMMANDS,
+	POLL_PROPOSALS,
 	POLL_STDIO
 };
 
@@ -576,11 +578,13 @@ static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uin
 	}
 }
 
-/* ward-secrets, ward-ssh-agent or a stand-in has something to say. */
+/* ward-secrets, ward-ssh-agent, a stand-in or ward-ask has something to say. */
 static void on_creds(struct box *b, const struct pollfd *polled, struct serve *server)
 {
 	if (polled[POLL_COMMANDS].revents)
 		box_commands_handle(b);
+	if (polled[POLL_PROPOSALS].revents)
+		box_proposals_handle(b);
 	if (polled[POLL_SECRETS].revents)
 		secrets_handle(b->plan->live->secrets, b->result,
 			       server ? serve_secret_answered : NULL, server);
@@ -588,6 +592,7 @@ static void on_creds(struct box *b, const struct pollfd *polled, struct serve *s
 		ssh_handle(b->plan->live->ssh, b->result);
 	if (server && b->egress)
 		serve_net_look(server);
+	box_proposals_look(b);
 }
 
 void box_watch_once(struct box *b)
@@ -610,6 +615,7 @@ void box_watch_once(struct box *b)
 		[POLL_SSH] = { .fd = ssh_fd(b->plan->live->ssh), .events = POLLIN },
 		[POLL_NAMES] = { .fd = names_fd(b->names), .events = POLLIN },
 		[POLL_CANARY] = { .fd = box_canary_fd(b), .events = POLLIN },
+		[POLL_PROPOSALS] = { .fd = box_proposals_fd(b), .events = POLLIN },
 		[POLL_COMMANDS] = { .fd = box_commands_fd(b), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);

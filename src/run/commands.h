@@ -3,12 +3,10 @@
 #ifndef WARD_RUN_COMMANDS_H
 #define WARD_RUN_COMMANDS_H
 
-#include "model/plan.h"
+#include "run/inside_socket.h"
 
 struct commands {
-	int parent_fd, dir_fd; /* of the runtime directory; where the socket is */
-	char dir[40];
-	int listen_fd;
+	struct inside_socket socket;
 	int *file_fds; /* of plan->commands->guarded, one each */
 	size_t count;
 };
@@ -16,6 +14,8 @@ struct commands {
 /* Opens the programs' files, and makes the socket that stand-ins connect to, for a plan that will
  * be started. commands_end() is for it in any case. */
 must_check int commands_start(struct plan *p, struct ward_err *e);
+/* What the run no longer needs once the sandbox is built. */
+void commands_mounted(const struct plan *p);
 void commands_end(struct plan *p);
 
 #endif

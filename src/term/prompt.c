@@ -136,18 +136,26 @@ static size_t count_more(const struct question *q)
 static void put_keys(const struct prompt *p, char out[LINE_BYTES], bool brief)
 {
 	const struct keys *k = &p->keys;
+	/* nothing waits for a proposal: it cannot be allowed once */
+	bool once = p->question.kind != QUESTION_PROPOSAL;
 
 	switch (k->state) {
 	case KEYS_ANSWER:
 		if (k->digits_seen == 2)
 			snprintf(out, LINE_BYTES,
-				 brief ? "a s t d" : "a once  s this run  t 10 minutes  d deny");
+				 brief ? "%.2ss t d" : "%.8ss this run  t 10 minutes  d deny",
+				 !once   ? ""
+				 : brief ? "a "
+					 : "a once  ");
 		else
 			snprintf(out, LINE_BYTES,
-				 brief ? "%.2s: a s t; d ?"
-				       : "allow: %.2s and a once, s this run, t 10 minutes   "
+				 brief ? "%.2s: %.8ss t; d ?"
+				       : "allow: %.2s and %.8ss this run, t 10 minutes   "
 					 "d deny  ? more",
-				 k->digits);
+				 k->digits,
+				 !once   ? ""
+				 : brief ? "a "
+					 : "a once, ");
 		break;
 	case KEYS_SETTLE:
 		snprintf(out, LINE_BYTES, "%s", k->answer == QUESTION_DENY ? "denied" : "allowed");

@@ -367,6 +367,7 @@ int native_remount(const struct plan *p, struct running *run, const struct guard
 #define NATIVE_STAND_IN ".ward/stand-in"
 /* what lies at the place of a guarded program (guest/stand_in.c) */
 #define NATIVE_GUARD ".ward/guarded"
+#define NATIVE_ASK ".ward/ask/ward-ask" /* ASK_DIR of protocol/ask.h (guest/ask.c) */
 /* Covers denied programs; with an allow list, puts the stand-in over the loader. */
 long native_commands(struct native_child *c);
 long native_create_file(int dir_fd, const char *target, const char *text, size_t n, unsigned mode);

@@ -102,6 +102,10 @@ static int prepare_landlock(struct native_child *c, const struct plan *p, struct
 		for (size_t k = 0; k < list->guarded[i].names.len; k++, extra++)
 			add_landlock_path(c, list->guarded[i].names.items[k],
 					  LANDLOCK_READ | LANDLOCK_EXECUTE);
+	if (list && p->proposals) {
+		add_landlock_path(c, "/" NATIVE_ASK, LANDLOCK_READ | LANDLOCK_EXECUTE);
+		extra++;
+	}
 	add_landlock_path(c, "/proc", LANDLOCK_READ | LANDLOCK_MODIFY);
 	add_landlock_path(c, "/dev", LANDLOCK_READ | LANDLOCK_MODIFY | LANDLOCK_DEVICE);
 	add_landlock_path(c, "/dev/shm", full);

@@ -1,0 +1,27 @@
+/* What programs inside ask with ward-ask. */
+#ifndef WARD_RUN_BOX_PROPOSALS_H
+#define WARD_RUN_BOX_PROPOSALS_H
+
+#include "run/box_internal.h"
+
+/* Begins to answer ward-ask, where the plan has it and there is somebody to ask. */
+must_check int box_proposals_begin(struct box *b, struct ward_err *e);
+/* Where the run has no network: rules that have approvals.never. p NULL: none. */
+const struct rules *box_proposals_rules(const struct box_proposals *p);
+/* The run is over: whoever waits is not answered any more. */
+void box_proposals_end(struct box *b);
+/* What is polled, -1: nothing. */
+int box_proposals_fd(const struct box *b);
+void box_proposals_handle(struct box *b);
+/* The gateway may have taken rules that somebody waits for. */
+void box_proposals_look(struct box *b);
+/* An answer to a QUESTION_PROPOSAL; DENY or 0: nothing changes. */
+must_check int box_proposals_answer(struct box *b, const struct question *q,
+				    enum question_answer answer, uint64_t seconds,
+				    struct ward_err *e);
+
+/* What ward-ask prints: the rules in force, what was refused so far (box_tell_rules.c). */
+void box_tell_rules(const struct box *b, bool as_json, struct buf *out);
+void box_tell_denials(const struct box *b, bool as_json, struct buf *out);
+
+#endif
