@@ -215,6 +215,7 @@ static const struct {
 	{ POLICY_F_appr_timeout, "60", NULL, "none" },
 	{ POLICY_F_appr_never, "['host:*.example.com']", "[\"host:*.example.com\"]",
 	  "[example.com]" },
+	{ POLICY_F_appr_proposals, "false", NULL, "ask" },
 	{ POLICY_F_appr_on_timeout, "deny", NULL, "allow" },
 	{ POLICY_F_watch_rules,
 	  "[{name: a, count: denials, above: 0, within_seconds: 1m, do: log}]",

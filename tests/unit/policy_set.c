@@ -226,6 +226,7 @@ static const struct {
 	{ POLICY_F_appr_mode, "deny", "deny", "ask" },
 	{ POLICY_F_appr_timeout, "100", "10", "200" },
 	{ POLICY_F_appr_never, "['host:a.example']", "['host:a.example', 'program:git']", "[]" },
+	{ POLICY_F_appr_proposals, "false", "false", "true" },
 	{ POLICY_F_appr_on_timeout, "deny", "deny", NULL },
 	{ POLICY_F_cred_grants,
 	  "[{name: a, source: 'env:A', hosts: [a.example]}, {name: b, source: 'env:B', hosts: "
