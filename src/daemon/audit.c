@@ -140,8 +140,8 @@ void audit_call(struct conn *c)
 	auto_buf fields = { 0 };
 	bool known = c->who;
 
-	add_span(&fields, "method", c->req.method);
-	add_span(&fields, "path", c->req.path);
+	add_span(&fields, "method", c->http.req.method);
+	add_span(&fields, "path", c->http.req.path);
 	add(&fields, "call", route_name(c->verb));
 	if (*c->sandbox)
 		add(&fields, "on", c->sandbox);
@@ -167,8 +167,9 @@ void audit_sandbox_request(struct conn *c, const struct sandbox *s)
 {
 	auto_buf fields = { 0 };
 
-	add_span(&fields, "method", c->req.method);
-	add_span(&fields, "path", c->req.path); /* without the query: it may have a signature */
+	add_span(&fields, "method", c->http.req.method);
+	add_span(&fields, "path",
+		 c->http.req.path); /* without the query: it may have a signature */
 	add(&fields, "on", s->id);
 	buf_printf(&fields, ",\"port\":%u", c->to.port);
 	add(&fields, "owner", s->owner);
@@ -235,7 +236,7 @@ static int read_page(struct front *f, const char *owner, struct page *p)
 static bool read_cursor(const struct conn *c, struct page *p)
 {
 	auto_buf text = { 0 };
-	int r = query_get(c->req.query.s, c->req.query.n, "cursor", &text);
+	int r = query_get(c->http.req.query.s, c->http.req.query.n, "cursor", &text);
 	const char *at = buf_text(&text);
 
 	if (r <= 0)

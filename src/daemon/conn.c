@@ -51,9 +51,8 @@ void conn_free_gone(struct front *f)
 		struct conn *c = f->gone;
 
 		f->gone = c->next;
-		buf_free(&c->in);
+		http_serve_free(&c->http);
 		buf_free(&c->out);
-		buf_free(&c->head_bytes);
 		buf_free(&c->body);
 		buf_free(&c->answer_head);
 		free(c->who);
@@ -72,7 +71,7 @@ static bool wants_bytes(const struct conn *c)
 	case CONN_DRAIN:
 		return true;
 	case CONN_STREAM:
-		return !conn_body_is_over(c) && conn_has_room(c);
+		return !http_serve_body_is_over(&c->http) && conn_has_room(c);
 	case CONN_TUNNEL:
 		return conn_has_room(c);
 	case CONN_WAIT:
@@ -89,9 +88,10 @@ static void update(struct conn *c)
 		return;
 	if (c->out_at < c->out.len)
 		events |= EPOLLOUT;
-	if (wants_bytes(c) && conn_have(c) < CONN_IN_MAX && !c->closing)
+	if (wants_bytes(c) && http_serve_have(&c->http) < CONN_IN_MAX && !c->closing)
 		events |= EPOLLIN;
-	else if (c->state == CONN_WAIT || (c->state == CONN_STREAM && conn_body_is_over(c)))
+	else if (c->state == CONN_WAIT ||
+		 (c->state == CONN_STREAM && http_serve_body_is_over(&c->http)))
 		events |= EPOLLRDHUP;
 	if (events != c->events)
 		front_change(c->front, &c->source, events);
@@ -157,18 +157,18 @@ static void ready(struct source *source, uint32_t events)
 		conn_pump(c);
 	if (c->gone || !(events & EPOLLIN))
 		return;
-	if (!buf_reserve(&c->in, 16384)) {
+	if (!buf_reserve(&c->http.in, 16384)) {
 		conn_abort(c);
 		return;
 	}
-	n = recv(source->fd, c->in.data + c->in.len, 16384, MSG_DONTWAIT);
+	n = recv(source->fd, c->http.in.data + c->http.in.len, 16384, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
 		conn_abort(c);
 		return;
 	}
-	c->in.len += (size_t)n;
+	c->http.in.len += (size_t)n;
 	if (c->state != CONN_HEAD) /* a head has its time as a whole */
 		c->since_ms = io_now_ms();
 	conn_pump(c);

@@ -6,17 +6,6 @@
 
 #define CONN_IN_MAX (64 * 1024)
 
-/* Bytes that came and are not read yet. */
-static inline size_t conn_have(const struct conn *c)
-{
-	return c->in.len - c->in_at;
-}
-
-static inline bool conn_body_is_over(const struct conn *c)
-{
-	return c->framing.state == BODY_NONE;
-}
-
 /* Whether the client takes its answers: only then another request is read. */
 static inline bool conn_takes_answers(const struct conn *c)
 {

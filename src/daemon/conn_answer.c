@@ -9,37 +9,6 @@
 #include "daemon/conn.h"
 #include "daemon/control_access.h"
 
-static const char *reason(unsigned status)
-{
-	static const struct {
-		unsigned status;
-		const char *text;
-	} all[] = {
-		{ 200, "OK" },
-		{ 201, "Created" },
-		{ 204, "No Content" },
-		{ 400, "Bad Request" },
-		{ 401, "Unauthorized" },
-		{ 403, "Forbidden" },
-		{ 404, "Not Found" },
-		{ 405, "Method Not Allowed" },
-		{ 409, "Conflict" },
-		{ 413, "Content Too Large" },
-		{ 429, "Too Many Requests" },
-		{ 431, "Request Header Fields Too Large" },
-		{ 500, "Internal Server Error" },
-		{ 501, "Not Implemented" },
-		{ 502, "Bad Gateway" },
-		{ 503, "Service Unavailable" },
-		{ 507, "Insufficient Storage" },
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(all); i++)
-		if (all[i].status == status)
-			return all[i].text;
-	return "Status";
-}
-
 static void count(struct conn *c, unsigned status)
 {
 	c->status = status;
@@ -63,9 +32,10 @@ void conn_answer(struct conn *c, unsigned status, const char *type, const struct
 	if (c->gone || c->answered)
 		return;
 	c->answered = true;
-	c->close |= c->expects || c->framing.state == BODY_BAD;
+	c->close |= c->expects || c->http.framing.state == BODY_BAD;
 	count(c, status);
-	buf_printf(&c->out, "HTTP/1.1 %u %s\r\nContent-Length: %zu\r\n", status, reason(status), n);
+	buf_printf(&c->out, "HTTP/1.1 %u %s\r\nContent-Length: %zu\r\n", status,
+		   http_serve_reason(status), n);
 	if (type && n)
 		buf_printf(&c->out, "Content-Type: %s\r\n", type);
 	conn_usual_fields(c);
@@ -74,7 +44,7 @@ void conn_answer(struct conn *c, unsigned status, const char *type, const struct
 	if (c->close)
 		buf_puts(&c->out, "Connection: close\r\n");
 	buf_puts(&c->out, "\r\n");
-	if (n && !c->head.head)
+	if (n && !c->http.head.head)
 		buf_add(&c->out, body->data, n);
 	conn_finish(c);
 }
@@ -112,7 +82,7 @@ void conn_finish(struct conn *c)
 	c->owed = 0; /* its stream is over */
 	c->state = CONN_DRAIN;
 	c->since_ms = io_now_ms();
-	if (c->close && (conn_body_is_over(c) || c->framing.state == BODY_BAD))
+	if (c->close && (http_serve_body_is_over(&c->http) || c->http.framing.state == BODY_BAD))
 		c->closing = true;
 	conn_again(c);
 	conn_flush(c);

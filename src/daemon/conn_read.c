@@ -1,7 +1,7 @@
 /*
- * What a client says. In: the bytes of a connection. Out: requests, one at a time, read as strictly
- * as the gateway reads those of sandboxes (rules/http1.h): what two servers might read differently
- * is refused. A body is decoded here and passed on as it comes, as far as the other side has room.
+ * What a client says. In: the bytes of a connection. Out: requests, one at a time, read by
+ * rules/http_serve.h, which refuses what two servers might read differently. A body is passed on as
+ * it comes, as far as the other side has room.
  */
 #include <string.h>
 
@@ -17,7 +17,6 @@ static void next_request(struct conn *c)
 		return;
 	}
 	c->state = CONN_HEAD;
-	c->scanned = 0;
 	c->answered = c->chunked = c->expects = c->websocket = c->raw = c->answer_begun = false;
 	c->sandbox_owner = c->asked = false;
 	*c->token_id = *c->sandbox = '\0';
@@ -25,20 +24,9 @@ static void next_request(struct conn *c)
 	c->since_ms = io_now_ms();
 }
 
-static bool says_close(const struct http_fields *f)
-{
-	for (unsigned i = 0; i < f->count; i++)
-		if (http_text_is(f->items[i].name, "connection") &&
-		    (http_text_is(f->items[i].value, "close") ||
-		     (f->items[i].value.n > 5 &&
-		      memmem(f->items[i].value.s, f->items[i].value.n, "close", 5))))
-			return true;
-	return false;
-}
-
 static bool is_files(const struct conn *c)
 {
-	return c->req.path.n == 6 && memcmp(c->req.path.s, "/files", 6) == 0;
+	return c->http.req.path.n == 6 && memcmp(c->http.req.path.s, "/files", 6) == 0;
 }
 
 static void begin_request(struct conn *c)
@@ -46,14 +34,11 @@ static void begin_request(struct conn *c)
 	int r;
 
 	c->began_us = front_now_us();
-	c->close = c->head.minor == 0 || says_close(&c->req.fields);
-	c->websocket = c->req.websocket;
-	if (c->head.chunked)
-		body_chunked(&c->framing);
-	else
-		body_length(&c->framing, c->head.length);
-	c->expects = http_field_get(&c->req.fields, "expect").s && !conn_body_is_over(c);
-	r = route_host(&c->head.host, &c->req.fields, &c->to);
+	c->close = http_serve_wants_close(&c->http);
+	c->websocket = c->http.req.websocket;
+	c->expects = http_field_get(&c->http.req.fields, "expect").s &&
+		     !http_serve_body_is_over(&c->http);
+	r = route_host(&c->http.head.host, &c->http.req.fields, &c->to);
 	if (r < 0)
 		conn_refuse(c, 400, "the sandbox's id or port in the request cannot be read");
 	else if (r > 0 || c->debug || is_files(c)) /* whose signature says which sandbox */
@@ -65,56 +50,19 @@ static void begin_request(struct conn *c)
 /* Reads a head, if it is there; false: it is not. */
 static bool take_head(struct conn *c)
 {
-	enum http_wrong wrong = HTTP_FINE;
-	int r = http1_head((const uint8_t *)buf_text(&c->in) + c->in_at, conn_have(c), &c->scanned,
-			   &c->head, &wrong);
+	const char *why;
+	unsigned status;
+	int r = http_serve_head(&c->http, &status, &why);
 
 	if (r == 0)
 		return false;
-	if (r < 0 || c->head.connect) {
-		memset(&c->head, 0, sizeof(c->head));
-		c->framing.state = BODY_NONE;
+	if (r < 0) {
 		c->close = true;
-		conn_refuse(c, wrong == HTTP_LARGE ? 431 : 400,
-			    wrong == HTTP_LARGE ? "the request's head is too large"
-						: "not a request that can be read in one way");
-		return false;
-	}
-	c->head_bytes.len = 0;
-	buf_add(&c->head_bytes, c->in.data + c->in_at, c->head.len);
-	c->in_at += c->head.len;
-	if (c->head_bytes.failed ||
-	    !http_request_read((const uint8_t *)c->head_bytes.data, &c->head, &c->req)) {
-		c->framing.state = BODY_NONE;
-		c->close = true;
-		conn_refuse(c, 400, "not a request that can be read in one way");
+		conn_refuse(c, status, "%s", why);
 		return false;
 	}
 	begin_request(c);
 	return true;
-}
-
-/* Bytes of the body that are there, without what frames them. */
-static size_t piece(struct conn *c, const uint8_t **ret)
-{
-	while (conn_have(c)) {
-		const uint8_t *at = (const uint8_t *)c->in.data + c->in_at;
-
-		if (c->framing.state == BODY_LENGTH || c->framing.state == BODY_DATA) {
-			*ret = at;
-			return conn_have(c) < c->framing.left ? conn_have(c)
-							      : (size_t)c->framing.left;
-		}
-		if (c->framing.state == BODY_NONE || c->framing.state == BODY_BAD)
-			break;
-		c->in_at += body_take(&c->framing, at, 1, true);
-	}
-	return 0;
-}
-
-static void took(struct conn *c, size_t n)
-{
-	c->in_at += body_take(&c->framing, (const uint8_t *)c->in.data + c->in_at, n, true);
 }
 
 static void bad_body(struct conn *c)
@@ -137,9 +85,9 @@ static void say_continue(struct conn *c)
 static bool collect(struct conn *c)
 {
 	const uint8_t *bytes;
-	size_t n = piece(c, &bytes);
+	size_t n = http_serve_piece(&c->http, &bytes);
 
-	if (c->framing.state == BODY_BAD) {
+	if (c->http.framing.state == BODY_BAD) {
 		bad_body(c);
 		return false;
 	}
@@ -149,8 +97,8 @@ static bool collect(struct conn *c)
 		return false;
 	}
 	buf_add(&c->body, bytes, n);
-	took(c, n);
-	if (conn_body_is_over(c)) {
+	http_serve_took(&c->http, n);
+	if (http_serve_body_is_over(&c->http)) {
 		c->state = CONN_WAIT;
 		control_run(c);
 		return true;
@@ -163,18 +111,19 @@ static bool collect(struct conn *c)
 /* What goes to a port of the sandbox is passed on as it is framed. */
 static bool pass_raw(struct conn *c)
 {
-	size_t n = conn_have(c) < c->stream->credit ? conn_have(c) : (size_t)c->stream->credit,
+	size_t n = http_serve_have(&c->http) < c->stream->credit ? http_serve_have(&c->http)
+								 : (size_t)c->stream->credit,
 	       used;
-	const uint8_t *at = (const uint8_t *)c->in.data + c->in_at;
+	const uint8_t *at = (const uint8_t *)c->http.in.data + c->http.at;
 
 	if (!n)
 		return false;
-	used = c->state == CONN_TUNNEL ? n : body_take(&c->framing, at, n, true);
-	if (c->framing.state == BODY_BAD) {
+	used = c->state == CONN_TUNNEL ? n : body_take(&c->http.framing, at, n, true);
+	if (c->http.framing.state == BODY_BAD) {
 		bad_body(c);
 		return false;
 	}
-	c->in_at += used;
+	c->http.at += used;
 	stream_send(c->stream, at, used);
 	return used > 0;
 }
@@ -184,13 +133,13 @@ static bool pass(struct conn *c)
 	const uint8_t *bytes;
 	size_t n;
 
-	if (!conn_has_room(c) || (c->state == CONN_STREAM && conn_body_is_over(c)))
+	if (!conn_has_room(c) || (c->state == CONN_STREAM && http_serve_body_is_over(&c->http)))
 		return false;
 	say_continue(c);
 	if (c->raw || c->state == CONN_TUNNEL)
 		return pass_raw(c);
-	n = piece(c, &bytes);
-	if (c->framing.state == BODY_BAD) {
+	n = http_serve_piece(&c->http, &bytes);
+	if (c->http.framing.state == BODY_BAD) {
 		bad_body(c);
 		return false;
 	}
@@ -198,8 +147,8 @@ static bool pass(struct conn *c)
 	if (n)
 		stream_send(c->stream, bytes, n);
 	if (!c->gone)
-		took(c, n);
-	if (!c->gone && c->stream && conn_body_is_over(c))
+		http_serve_took(&c->http, n);
+	if (!c->gone && c->stream && http_serve_body_is_over(&c->http))
 		stream_send_end(c->stream);
 	return n > 0;
 }
@@ -207,15 +156,15 @@ static bool pass(struct conn *c)
 static bool drain(struct conn *c)
 {
 	const uint8_t *bytes;
-	size_t n = piece(c, &bytes);
+	size_t n = http_serve_piece(&c->http, &bytes);
 
-	if (c->framing.state == BODY_BAD || c->drained > DRAIN_MAX || c->closing) {
+	if (c->http.framing.state == BODY_BAD || c->drained > DRAIN_MAX || c->closing) {
 		c->closing = true;
 		return false;
 	}
-	took(c, n);
+	http_serve_took(&c->http, n);
 	c->drained += n;
-	if (conn_body_is_over(c)) {
+	if (http_serve_body_is_over(&c->http)) {
 		next_request(c);
 		return true;
 	}
@@ -246,10 +195,6 @@ void conn_pump(struct conn *c)
 		;
 	if (c->gone)
 		return;
-	if (c->in_at) {
-		memmove(c->in.data, c->in.data + c->in_at, conn_have(c));
-		c->in.len -= c->in_at;
-		c->in_at = 0;
-	}
+	http_serve_compact(&c->http);
 	conn_flush(c);
 }

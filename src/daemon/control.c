@@ -44,9 +44,10 @@ static void begin_call(struct conn *c, unsigned status)
 	const struct access_what nothing = { 0 };
 
 	if (c->verb == ROUTE_NONE)
-		conn_refuse(c, status, "ward serve has no %.*s %.*s", (int)c->req.method.n,
-			    c->req.method.s, (int)(c->req.path.n < 200 ? c->req.path.n : 200),
-			    c->req.path.s);
+		conn_refuse(c, status, "ward serve has no %.*s %.*s", (int)c->http.req.method.n,
+			    c->http.req.method.s,
+			    (int)(c->http.req.path.n < 200 ? c->http.req.path.n : 200),
+			    c->http.req.path.s);
 	else if (!access_require(c, route_right(c->verb), &nothing))
 		;
 	else if (needs_audit(route_right(c->verb)) && !audit_works(c->front))
@@ -59,7 +60,8 @@ void control_begin(struct conn *c)
 {
 	unsigned status;
 
-	c->verb = route_find(c->req.method, c->req.path, c->sandbox, sizeof(c->sandbox), &status);
+	c->verb = route_find(c->http.req.method, c->http.req.path, c->sandbox, sizeof(c->sandbox),
+			     &status);
 	c->asked = true;
 	c->denied = ACCESS_ALLOWED;
 	if (c->verb != ROUTE_NONE && route_right(c->verb) == RIGHT_OPEN) {
@@ -72,7 +74,7 @@ void control_begin(struct conn *c)
 	begin_call(c, status);
 	if (c->state != CONN_COLLECT)
 		return;
-	if (c->framing.state == BODY_NONE) {
+	if (c->http.framing.state == BODY_NONE) {
 		c->state = CONN_WAIT;
 		control_run(c);
 	}

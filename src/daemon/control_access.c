@@ -77,8 +77,8 @@ static bool rate_allows(struct front *f, const struct access_who *key)
 /* The secret that the request shows; NULL: none, or two that differ. The caller frees. */
 static char *shown_secret(const struct conn *c)
 {
-	struct http_text key = http_field_get(&c->req.fields, "x-api-key"),
-			 bearer = http_field_get(&c->req.fields, "authorization");
+	struct http_text key = http_field_get(&c->http.req.fields, "x-api-key"),
+			 bearer = http_field_get(&c->http.req.fields, "authorization");
 
 	if (bearer.s && bearer.n > 7 && strncasecmp(bearer.s, "bearer ", 7) == 0)
 		bearer = (struct http_text){ bearer.s + 7, bearer.n - 7 };

@@ -61,8 +61,8 @@ static unsigned count_fields(const struct buf *form)
 /* False: the query cannot be understood. */
 static bool read_filter(const struct conn *c, struct filter *f)
 {
-	const char *q = c->req.query.s;
-	size_t n = c->req.query.n;
+	const char *q = c->http.req.query.s;
+	size_t n = c->http.req.query.n;
 	struct tm t = { 0 };
 	int bad = 0;
 

@@ -48,7 +48,7 @@ static bool number(const struct conn *c, const char *name, int64_t *ret)
 {
 	auto_buf text = { 0 };
 	char *end;
-	int r = query_get(c->req.query.s, c->req.query.n, name, &text);
+	int r = query_get(c->http.req.query.s, c->http.req.query.n, name, &text);
 
 	if (r <= 0 || !text.len)
 		return r >= 0;
@@ -63,7 +63,7 @@ static bool word(const struct conn *c, const char *name, const char *const *word
 		 unsigned *ret)
 {
 	auto_buf text = { 0 };
-	int r = query_get(c->req.query.s, c->req.query.n, name, &text);
+	int r = query_get(c->http.req.query.s, c->http.req.query.n, name, &text);
 
 	if (r <= 0 || !text.len)
 		return r >= 0;
@@ -85,7 +85,7 @@ static bool read_wanted(const struct conn *c, struct wanted *w)
 	if (!number(c, c->verb == ROUTE_logs_v1 ? "start" : "cursor", &w->cursor) ||
 	    !number(c, "limit", &most) || !word(c, "direction", ways, 2, &way) ||
 	    !word(c, "level", levels, ARRAY_LEN(levels), &w->level) || most < 0 ||
-	    query_get(c->req.query.s, c->req.query.n, "search", &w->search) < 0)
+	    query_get(c->http.req.query.s, c->http.req.query.n, "search", &w->search) < 0)
 		return false;
 	w->most = most > LIMIT_MAX ? LIMIT_MAX : (unsigned)most;
 	w->backward = way == 1;

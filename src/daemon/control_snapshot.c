@@ -151,8 +151,8 @@ static void filter_free(struct filter *w)
 
 static bool filter_read(const struct conn *c, struct filter *w)
 {
-	const char *q = c->req.query.s;
-	size_t n = c->req.query.n;
+	const char *q = c->http.req.query.s;
+	size_t n = c->http.req.query.n;
 	int bad = 0;
 
 	bad |= query_get(q, n, "sandboxID", &w->sandbox) < 0;

@@ -47,14 +47,14 @@ static void open_envd(struct conn *c, struct sandbox *s)
 {
 	auto_buf fields = { 0 };
 
-	add_field(&fields, "method", c->req.method);
-	add_field(&fields, "path", c->req.path);
-	if (c->req.query.s)
-		add_field(&fields, "query", c->req.query);
+	add_field(&fields, "method", c->http.req.method);
+	add_field(&fields, "path", c->http.req.path);
+	if (c->http.req.query.s)
+		add_field(&fields, "query", c->http.req.query);
 	for (size_t i = 0; i < ARRAY_LEN(passed); i++)
-		add_field(&fields, passed[i], http_field_get(&c->req.fields, passed[i]));
-	for (unsigned i = 0; i < c->req.fields.count; i++) {
-		const struct http_field *f = &c->req.fields.items[i];
+		add_field(&fields, passed[i], http_field_get(&c->http.req.fields, passed[i]));
+	for (unsigned i = 0; i < c->http.req.fields.count; i++) {
+		const struct http_field *f = &c->http.req.fields.items[i];
 		char name[300] = "x-metadata-";
 
 		if (f->name.n <= 11 || f->name.n >= sizeof(name) ||
@@ -90,15 +90,15 @@ static void drop_secrets(struct http_fields *f)
 static void open_port(struct conn *c, struct sandbox *s)
 {
 	auto_buf head = { 0 };
-	uint16_t port = c->head.port ? c->head.port : 80;
-	struct host host = c->head.host;
+	uint16_t port = c->http.head.port ? c->http.head.port : 80;
+	struct host host = c->http.head.host;
 
 	if (s->mask_host && !control_mask_host(s->mask_host, c->to.port, &host, &port)) {
 		conn_refuse(c, 500, "the sandbox's maskRequestHost cannot be used");
 		return;
 	}
-	drop_secrets(&c->req.fields);
-	http_request_write(&c->req, &host, port, 80, c->req.path, &head);
+	drop_secrets(&c->http.req.fields);
+	http_request_write(&c->http.req, &host, port, 80, c->http.req.path, &head);
 	if (head.failed || head.len > ENVD_WINDOW / 2)
 		conn_refuse(c, 431, "the request's head is too large");
 	else if (!link_begin(s->link, c, NULL, c->to.port))
@@ -126,7 +126,7 @@ static void open_stream(struct conn *c, int result, const char *why)
 		open_envd(c, s);
 	else
 		open_port(c, s);
-	if (!c->gone && c->stream && !c->raw && c->framing.state == BODY_NONE)
+	if (!c->gone && c->stream && !c->raw && c->http.framing.state == BODY_NONE)
 		stream_send_end(c->stream);
 	conn_again(c);
 }
@@ -188,13 +188,13 @@ static void go_in(struct conn *c, struct sandbox *s)
  * itself nor under a name of its own that leads to this machine. */
 static bool is_page(const struct conn *c)
 {
-	const struct host *h = &c->head.host;
+	const struct host *h = &c->http.head.host;
 	bool here = h->kind == HOST_NAME
 			    ? strcmp(h->name, "localhost") == 0
 			    : h->kind == HOST_ADDRESS && h->ip.family == 4 && h->ip.bytes[0] == 127;
 
-	return !here || http_field_get(&c->req.fields, "origin").s ||
-	       http_field_get(&c->req.fields, "sec-fetch-site").s;
+	return !here || http_field_get(&c->http.req.fields, "origin").s ||
+	       http_field_get(&c->http.req.fields, "sec-fetch-site").s;
 }
 
 void data_begin(struct conn *c)
@@ -222,13 +222,13 @@ void data_begin(struct conn *c)
 	memcpy(c->sandbox, s->id, sizeof(c->sandbox));
 	c->resumed = false;
 	if (c->to.port != ENVD_PORT) {
-		if (c->head.minor == 0)
+		if (c->http.head.minor == 0)
 			conn_refuse(c, 505, "ports of sandboxes are reached with HTTP/1.1");
 		else if (access_port(c, s))
 			go_in(c, s);
 		return;
 	}
-	if (http_text_is(c->req.method, "OPTIONS")) {
+	if (http_text_is(c->http.req.method, "OPTIONS")) {
 		conn_answer(c, 204, NULL, NULL, cors);
 		return;
 	}

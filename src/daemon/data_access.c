@@ -15,20 +15,21 @@
 
 bool data_path_is(const struct conn *c, const char *path)
 {
-	return c->req.path.n == strlen(path) && memcmp(c->req.path.s, path, c->req.path.n) == 0;
+	return c->http.req.path.n == strlen(path) &&
+	       memcmp(c->http.req.path.s, path, c->http.req.path.n) == 0;
 }
 
 /* The value of a header as a text; NULL: there is none. The caller frees. */
 static char *field(const struct conn *c, const char *name)
 {
-	struct http_text t = http_field_get(&c->req.fields, name);
+	struct http_text t = http_field_get(&c->http.req.fields, name);
 
 	return t.s ? strndup(t.s, t.n) : NULL;
 }
 
 static void query(const struct conn *c, const char *name, struct buf *out)
 {
-	if (query_get(c->req.query.s, c->req.query.n, name, out) <= 0)
+	if (query_get(c->http.req.query.s, c->http.req.query.n, name, out) <= 0)
 		out->len = 0;
 }
 
@@ -48,7 +49,7 @@ static void read_signed(const struct conn *c, struct signed_url *ret)
 	query(c, "signature", &ret->given);
 	query(c, "signature_expiration", &ret->expires);
 	route_sign_begin(ret->path.len ? ret->path.data : "",
-			 http_text_is(c->req.method, "GET") ? "read" : "write",
+			 http_text_is(c->http.req.method, "GET") ? "read" : "write",
 			 ret->user.len ? ret->user.data : "", &ret->begun);
 }
 
@@ -84,7 +85,7 @@ struct sandbox *access_find_signed(struct conn *c)
 	struct signed_url u;
 
 	if (!data_path_is(c, "/files") || c->to.port != ENVD_PORT ||
-	    c->req.query.n > SIGNED_QUERY_MAX)
+	    c->http.req.query.n > SIGNED_QUERY_MAX)
 		return NULL;
 	read_signed(c, &u);
 	if (u.given.len == SIGNATURE_LEN)

@@ -28,8 +28,8 @@ static void begin_answer(struct conn *c, unsigned status, const char *type, uint
 	c->front->counters.requests[status / 100]++;
 	c->left = length;
 	/* the answer to HEAD has no body, and so no last chunk either */
-	c->chunked = length == ENVD_LENGTH_UNKNOWN && c->head.minor > 0 && !c->head.head;
-	c->close |= length == ENVD_LENGTH_UNKNOWN && c->head.minor == 0;
+	c->chunked = length == ENVD_LENGTH_UNKNOWN && c->http.head.minor > 0 && !c->http.head.head;
+	c->close |= length == ENVD_LENGTH_UNKNOWN && c->http.head.minor == 0;
 	buf_printf(&c->out, "HTTP/1.1 %u %s\r\n", status, status < 300 ? "OK" : "Error");
 	if (type)
 		buf_printf(&c->out, "Content-Type: %s\r\n", type);
@@ -105,7 +105,7 @@ static int take_answer_head(struct conn *c, const uint8_t *bytes, size_t n, size
 		return -1;
 	if (r.status == 101)
 		c->state = CONN_TUNNEL;
-	else if (c->head.head || r.status == 204 || r.status == 304)
+	else if (c->http.head.head || r.status == 204 || r.status == 304)
 		body_length(&c->answer, 0);
 	else if (r.chunked)
 		body_chunked(&c->answer);
@@ -167,7 +167,7 @@ void data_bytes(struct conn *c, const uint8_t *bytes, size_t n)
 			}
 			c->left -= n;
 		}
-		if (!c->head.head)
+		if (!c->http.head.head)
 			send_piece(c, bytes, n);
 	}
 	if (c->gone)
@@ -194,7 +194,7 @@ void data_end(struct conn *c)
 			conn_abort(c);
 			return;
 		}
-	} else if (c->left != ENVD_LENGTH_UNKNOWN && c->left && !c->head.head) {
+	} else if (c->left != ENVD_LENGTH_UNKNOWN && c->left && !c->http.head.head) {
 		conn_abort(c);
 		return;
 	}

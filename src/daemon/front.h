@@ -24,7 +24,7 @@
 #include "daemon/access.h"
 #include "daemon/keeper.h"
 #include "protocol/envd.h"
-#include "rules/http_body.h"
+#include "rules/http_serve.h"
 
 #define TOKEN_HEX 64
 #define ENVD_TOKEN_MAX (CREDENTIAL_ID + 1 + TOKEN_HEX)
@@ -126,15 +126,13 @@ struct conn {
 	enum access_check denied;         /* ACCESS_CHECKS: by having no credential */
 	char token_id[CREDENTIAL_ID + 1]; /* whose envd token it shows; "": a sandbox's own */
 	enum conn_state state;
-	bool debug; /* came to the port of the debug mode */
-	struct buf in, out, head_bytes, body;
-	size_t in_at, scanned, out_at;
+	bool debug;             /* came to the port of the debug mode */
+	struct http_serve http; /* what the client says */
+	struct buf out, body;
+	size_t out_at;
 	size_t owed;   /* bytes in out that came from the stream */
 	uint64_t left; /* of an answer with a length; UINT64_MAX: unknown */
 	uint64_t drained;
-	struct http_head head;
-	struct http_request req;
-	struct http_body framing;
 	struct route_to to;
 	bool close, closing, gone, answered, chunked, expects, websocket, raw;
 	bool again; /* it is in the front's list of those who are looked at again */
