@@ -231,10 +231,10 @@ _ward_options() {
 		other="--agent"
 		;;
 	mcp)
-		options="--policy --profile --workspace --json --file --agent --project --name --yes --dry-run --session --help -p -w -f -y -n -h"
-		file="--policy -p --file -f"
+		options="--policy --profile --workspace --json --file --agent --project --name --yes --dry-run --session --http --token-file --approvals --help -p -w -f -y -n -h"
+		file="--policy -p --file -f --token-file"
 		directory="--workspace -w"
-		other="--profile --agent --name"
+		other="--profile --agent --name --http --approvals"
 		;;
 	image)
 		options="--name --max-size --max-files --quiet --json --help -q -h"

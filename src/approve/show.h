@@ -36,6 +36,9 @@ struct command_said;
 void show_command(const struct command_said *said, const struct command_place *place,
 		  const char *rule, uint64_t serial, struct question *ret);
 
+/* About a call of a tool; text: all of it, as tools_question() has made it. */
+void show_tool(const char *text, uint64_t number, struct question *ret);
+
 /* Writes warnings about the host into the details, first of all; how many. A pure function. */
 size_t show_host_warnings(const struct rules *r, const struct want *w, struct question *ret);
 

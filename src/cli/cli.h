@@ -60,6 +60,7 @@ struct options {
 	const char *tools_file, *tools_agent, *tools_openapi, *check_base;
 	bool tools_mcp, tools_check, check_score;
 	bool mcp_session, mcp_project; /* mcp */
+	const char *http, *token_file, *approvals;
 	bool serve_dev, serve_debug;
 	const char *serve_listen, *serve_templates, *serve_state, *serve_max, *serve_quota,
 		*serve_snapshot_quota, *serve_add_key, *serve_role, *serve_limits, *serve_rate;

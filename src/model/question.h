@@ -20,6 +20,8 @@ enum question_kind {
 	QUESTION_COMMAND, /* a command line, which is not started before */
 	/* a rule that the sandbox proposes (ward-ask); host "": a path */
 	QUESTION_PROPOSAL,
+	/* a call of a tool, asked about by ward mcp serve; no sandbox asks it */
+	QUESTION_TOOL,
 	QUESTION_KINDS
 };
 
@@ -66,7 +68,7 @@ static inline const char *question_kind_name(unsigned kind)
 		[QUESTION_CONNECT] = "connect",       [QUESTION_REQUEST] = "request",
 		[QUESTION_CREDENTIAL] = "credential", [QUESTION_FILE] = "file",
 		[QUESTION_WATCH] = "watch",           [QUESTION_COMMAND] = "command",
-		[QUESTION_PROPOSAL] = "proposal",
+		[QUESTION_PROPOSAL] = "proposal",     [QUESTION_TOOL] = "tool",
 	};
 
 	return kind < QUESTION_KINDS ? names[kind] : "unknown";

@@ -1,7 +1,7 @@
 /*
  * The server's side of a connection with HTTP/1.1: requests out of bytes, one at a time, read as
  * strictly as the gateway reads those of sandboxes (http1.h). Bodies are handed out as they come,
- * without what frames them. A pure buffer, fuzzed (fuzz/http1.c reads the heads).
+ * without what frames them. A pure buffer, fuzzed (fuzz/mcp_http.c).
  */
 #ifndef WARD_RULES_HTTP_SERVE_H
 #define WARD_RULES_HTTP_SERVE_H

@@ -445,6 +445,16 @@ static int listen_in(int dir_fd, const char *name, struct ward_err *e)
 	return take_fd(&fd);
 }
 
+int serve_listen_late(int dir_fd, struct ward_err *e)
+{
+	auto_fd fd = listen_in(dir_fd, "control.new", e);
+
+	/* it gets its name only when it listens: a socket without a listener is a dead one's */
+	if (fd >= 0 && renameat(dir_fd, "control.new", dir_fd, "control") < 0)
+		return ward_fail_errno(e, "cannot make the run's control socket");
+	return fd < 0 ? fd : take_fd(&fd);
+}
+
 /* Standard input is at its end, output and error are one pipe: their lines stay in order. */
 static int make_output(struct serve *s, int inside_fds[3], struct ward_err *e)
 {
@@ -562,12 +572,8 @@ int serve_create_net(struct box *b, struct box_entry *entry, struct serve **ret_
 	s->entry = entry;
 	s->net_only = true;
 	s->output_fd = s->slave_fd = s->log.fd = s->life_fd = -1;
-	s->listen_fd = listen_in(entry->run_fd, "control.new", e);
-	/* it gets its name only when it listens: a socket without a listener is a dead one's */
-	if (s->listen_fd >= 0 &&
-	    renameat(entry->run_fd, "control.new", entry->run_fd, "control") < 0)
-		ward_fail_errno(e, "cannot make the run's control socket");
-	if (e->code) {
+	s->listen_fd = serve_listen_late(entry->run_fd, e);
+	if (s->listen_fd < 0) {
 		serve_destroy(s);
 		return -e->code;
 	}

@@ -42,6 +42,8 @@ void serve_drain(struct serve *s);
 void serve_close(struct serve *s);
 void serve_destroy(struct serve *s);
 
+/* A listening socket "control" in an entry's directory (runs.h). */
+must_check int serve_listen_late(int dir_fd, struct ward_err *e);
 /* Whether the peer of a Unix socket is a process of the same user outside of every sandbox, or
  * root. */
 bool serve_may_ask(int fd);

@@ -75,6 +75,21 @@ int runs_enter(const struct plan *p, struct box_entry *ret_entry, struct ward_er
 	return 0;
 }
 
+int runs_enter_asker(const char *id, struct box_entry *ret_entry, struct ward_err *e)
+{
+	struct box_entry entry = NO_BOX_ENTRY;
+	auto_fd runs = runs_open(e);
+
+	if (runs < 0)
+		return runs;
+	snprintf(entry.id, sizeof(entry.id), "%s", id);
+	entry.run_fd = store_open_dir(runs, entry.id, e);
+	if (entry.run_fd < 0)
+		return entry.run_fd;
+	*ret_entry = entry;
+	return 0;
+}
+
 static void drop(int runs_fd, const char *id)
 {
 	char path[64];

@@ -7,6 +7,9 @@
 /* A directory of its own for the run's control socket; entry->run_fd. Refused where the sandbox
  * could see it. */
 must_check int runs_enter(const struct plan *p, struct box_entry *ret_entry, struct ward_err *e);
+/* The same for a process of ward's that is no run, but asks a person things: it is listed as long
+ * as it does. id: as of a run. */
+must_check int runs_enter_asker(const char *id, struct box_entry *ret_entry, struct ward_err *e);
 /* Removes it with the socket. */
 void runs_leave(struct box_entry *entry);
 /* Removes what a run that was killed left there. */

@@ -9,6 +9,8 @@ from .context import Failed
 REVISION = "2025-11-25"
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
+NATURE = {"private_data": False, "untrusted_content": False, "communicates_outside": False,
+          "destructive": False}
 
 
 def modern(**meta):
@@ -103,3 +105,26 @@ class Client:
 
 def text(result):
     return "".join(part.get("text", "") for part in result["content"])
+
+
+def tool(run=("true",), scope=None, nature=None, **more):
+    return {"description": "a tool", "run": list(run), "scope": scope or {},
+            "nature": {**NATURE, **(nature or {})}, **more}
+
+
+def shell(nature=None, more=None, **scope):
+    return {**tool(["sh", "-c", "{code}"], scope, nature, parameters={"code": {"lines": True}}),
+            **(more or {})}
+
+
+def gone(pattern):
+    """Whether no process has these bytes in its command line."""
+    for pid in os.listdir("/proc"):
+        if pid.isdigit():
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    if pattern.encode() in f.read():
+                        return False
+            except OSError:
+                pass
+    return True

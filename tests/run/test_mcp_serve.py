@@ -5,22 +5,10 @@ import signal
 import time
 
 from harness import timeout
-from harness.mcp import META, MODERN, Client, modern, text
+from harness.mcp import META, MODERN, Client, gone, modern, shell, text, tool
 
 TOKEN = "ghp_" + "zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ" + "0mLq17"
-NATURE = {"private_data": False, "untrusted_content": False, "communicates_outside": False,
-          "destructive": False}
 OBJECT = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
-
-
-def tool(run=("true",), scope=None, nature=None, **more):
-    return {"description": "a tool", "run": list(run), "scope": scope or {},
-            "nature": {**NATURE, **(nature or {})}, **more}
-
-
-def shell(nature=None, more=None, **scope):
-    return {**tool(["sh", "-c", "{code}"], scope, nature, parameters={"code": {"lines": True}}),
-            **(more or {})}
 
 
 def serve(t, tools, *options, files=None, client=None, **more):
@@ -29,19 +17,6 @@ def serve(t, tools, *options, files=None, client=None, **more):
                       **(files or {})})
     return Client(t, *t.ward_argv("mcp", "serve", "-f", "tools.yaml", *options), cwd=ws,
                   **(client or {}))
-
-
-def gone(pattern):
-    """Whether no process has these bytes in its command line."""
-    for pid in os.listdir("/proc"):
-        if pid.isdigit():
-            try:
-                with open(f"/proc/{pid}/cmdline", "rb") as f:
-                    if pattern.encode() in f.read():
-                        return False
-            except OSError:
-                pass
-    return True
 
 
 def test_initialize_agrees_on_a_revision(t):
@@ -143,13 +118,6 @@ def test_results(t):
         t.check(r["isError"] and why in text(r), f"{bad}: {r}")
     for bad in ({"name": "no"}, {"name": 1}, {}, {"name": "typed", "arguments": []}):
         t.equal(c.ask("tools/call", bad)["error"]["code"], -32602, repr(bad))
-
-
-def test_an_approval_that_nobody_gives_is_a_denial(t):
-    c = serve(t, {"drop": shell(nature={"destructive": True, "approval": "always"},
-                                write=["out"])})
-    r = c.call("drop", code="touch out/x")
-    t.check(r["isError"] and "agreement" in text(r), r)
 
 
 def test_an_agent_has_its_own_tools(t):

@@ -244,7 +244,7 @@ __extension__ enum { /* wider than int */
 		     /* no filter, and no Landlock either */
 		     FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | GOFER | SENTRY |
 			    SENTRY_TRACER | GVISOR_AGENT,
-		     LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVE |
+		     LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVE | MCP_FRONT |
 			      RECEIVER,           /* an allow-list */
 		     OPEN = FREE | WASM_RUNTIMES, /* no filter */
 		     SINKS_OUT = SINK_UNIX | SINK_NET | WEBHOOK,
@@ -262,8 +262,8 @@ static const struct attempt {
 } attempts[] = {
 	{ "open", try_open, 0, FREE | BOX | WASM_RUNTIMES | SINKS_OUT,
 	  SINK_FILE | UNPACKS | WASMS | SCAN | SCAN_LOOK | SERVE, NONE, false },
-	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN_STREAM | RECEIVER), NONE, NONE,
-	  false },
+	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN_STREAM | MCP_FRONT | RECEIVER),
+	  NONE, NONE, false },
 	{ "openat2", try_open_proc, 0, OPEN | BOX, SENDERS | UNPACKS | SCAN | SCAN_LOOK, NONE,
 	  false },
 	{ "create", try_create, 0, FREE | BOX,
@@ -284,12 +284,14 @@ static const struct attempt {
 	{ "connect by a message", try_fast_open_message, 0, DIAL | OPEN | WASM_NET | BOX, NONE,
 	  SENDERS, true },
 	{ "send", try_send, 0,
-	  EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCANS | SERVE | RECEIVER), NONE,
-	  NONE, true },
+	  EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCANS | SERVE | MCP_FRONT |
+		    RECEIVER),
+	  NONE, NONE, true },
 	{ "ptrace", try_trace, 0, OPEN, NONE, NONE, false },
 	{ "kill", try_kill, 0, OPEN | BOX, NONE, NONE, false },
 	{ "executable memory", try_code, 0,
-	  EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVE | RECEIVER), NONE, NONE, false },
+	  EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVE | MCP_FRONT | RECEIVER), NONE, NONE,
+	  false },
 	{ "limits", try_limits, 0, NONE, NONE, OPEN | BOX | SENDERS | WASMS, false },
 	{ "dumpable", try_dumpable, 0, OPEN | BOX | SENDERS, NONE, NONE, false },
 	{ "io_uring", try_uring, 0, NONE, NONE, OPEN, false },
@@ -524,7 +526,8 @@ static void test_steps(void **state)
 		int64_t procs;
 		int steps;
 	} expected[] = {
-		{ GATEWAY | SSH_AGENT | SCAN_STREAM, NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
+		{ GATEWAY | SSH_AGENT | SCAN_STREAM | MCP_FRONT,
+		  NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
 		{ UNPACKS | SENDERS | BOX | SCAN | SCAN_LOOK | SERVE,
 		  NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
 		{ GOFER | SENTRY | SENTRY_TRACER, NO_CAPS | NO_BOUNDING },

@@ -188,24 +188,27 @@ void call_put_refusal(const struct ward_err *e, const struct policy_errors *erro
 	out->failed |= text.failed;
 }
 
-static void call_annotated(const struct server *s, const struct work *w, struct buf *out)
+static void call_annotated(const struct work *w, int fd, struct buf *out)
 {
 	struct mcp_span given = { (const uint8_t *)w->arguments, strlen(w->arguments) };
 	struct policy_errors errors = { 0 };
 	struct invoke_result result = { 0 };
 	struct ward_err e = { 0 };
 	struct arguments a = { .tool = w->offer->tool, .e = &e };
-	struct invoke_request r = {
-		.source = &s->source, .agent = s->agent, .tool = w->offer->tool, .arguments = a.list
-	};
+	struct asker asker = { .r = { .source = &w->catalog->source,
+				      .agent = w->catalog->agent,
+				      .tool = w->offer->tool,
+				      .arguments = a.list,
+				      .approve = ask_server },
+			       .fd = fd };
 
 	if (!mcp_each(given, add_member, &a) || a.failed) {
 		buf_puts(out, "\n");
 		call_put_refusal(&e, &errors, out);
 		return;
 	}
-	r.count = a.count;
-	if (tools_invoke(&r, &result, &errors, &e) < 0) {
+	asker.r.count = a.count;
+	if (tools_invoke(&asker.r, &result, &errors, &e) < 0) {
 		buf_puts(out, "\n");
 		call_put_refusal(&e, &errors, out);
 	} else {
@@ -217,12 +220,12 @@ static void call_annotated(const struct server *s, const struct work *w, struct 
 	strv_free(&a.texts);
 }
 
-void call_tool(const struct server *s, const struct work *w, struct buf *out)
+void call_tool(const struct server *s, const struct work *w, int fd, struct buf *out)
 {
 	struct mcp_span given = { (const uint8_t *)w->arguments, strlen(w->arguments) };
 
 	if (!w->offer->builtin) {
-		call_annotated(s, w, out);
+		call_annotated(w, fd, out);
 		return;
 	}
 	buf_puts(out, "\n");

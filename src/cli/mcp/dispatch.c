@@ -2,8 +2,8 @@
  * What a client says. In: messages, untrusted. Out: answers, and calls that begin or end. Each
  * request is of one of two kinds: one that names its revision in _meta (stateless, 2026-07-28), or
  * one of the session that `initialize` opened. A message that cannot be read in one way only is
- * answered with an error and has no effect. Answers of the client's are nothing that we asked for,
- * and are dropped.
+ * answered with an error and has no effect. Answers of the client's are those to our questions
+ * (ask.c); others are dropped.
  */
 #include "cli/mcp/parts.h"
 
@@ -40,7 +40,7 @@ void reply(const struct request *r, const struct buf *members)
 	buf_puts(&result, "}");
 	result.failed |= members->failed;
 	mcp_put_result(&line, r->message->id, &result);
-	r->peer->send(r->peer, &line);
+	r->peer->send(r->peer, r->stream, SENT_ANSWER, 0, &line);
 }
 
 void reply_error(const struct request *r, int code, const char *message, const char *data)
@@ -48,7 +48,7 @@ void reply_error(const struct request *r, int code, const char *message, const c
 	auto_buf line = { 0 };
 
 	mcp_put_error(&line, r->message->id, code, message, data);
-	r->peer->send(r->peer, &line);
+	r->peer->send(r->peer, r->stream, SENT_ANSWER, code, &line);
 }
 
 /* -- methods */
@@ -66,10 +66,30 @@ static void put_capabilities(struct json *j)
 {
 	json_begin_object(j, "capabilities");
 	json_begin_object(j, "tools");
+	json_bool(j, "listChanged", true);
 	json_end_object(j);
 	json_begin_object(j, "resources");
 	json_end_object(j);
 	json_end_object(j);
+}
+
+/* By a form: {} means that, too. */
+static bool has_forms(struct mcp_span capabilities)
+{
+	struct mcp_span elicitation, form, url;
+
+	return mcp_get(capabilities, "elicitation", &elicitation) && mcp_type(elicitation) == '{' &&
+	       (mcp_get(elicitation, "form", &form) || !mcp_get(elicitation, "url", &url));
+}
+
+bool dispatch_elicits(const struct request *r)
+{
+	struct mcp_span capabilities;
+
+	if (!r->modern)
+		return r->peer->elicits;
+	return mcp_get(r->meta, META "clientCapabilities", &capabilities) &&
+	       has_forms(capabilities);
 }
 
 /* The client's revision where it is one of ours, else our newest one with sessions. */
@@ -77,7 +97,7 @@ static void take_initialize(const struct request *r)
 {
 	auto_buf out = { 0 };
 	struct json j = { .out = &out };
-	struct mcp_span wanted;
+	struct mcp_span wanted, capabilities;
 	size_t chosen = 1;
 
 	if (!mcp_get(r->message->params, "protocolVersion", &wanted) || mcp_type(wanted) != '"') {
@@ -92,6 +112,9 @@ static void take_initialize(const struct request *r)
 		if (mcp_is(wanted, revisions[i].name))
 			chosen = i;
 	r->peer->revision = revisions[chosen].revision;
+	r->peer->elicits = r->peer->revision >= REVISION_2025_06_18 &&
+			   mcp_get(r->message->params, "capabilities", &capabilities) &&
+			   has_forms(capabilities);
 	json_string(&j, "protocolVersion", revisions[chosen].name);
 	put_capabilities(&j);
 	put_server(&j);
@@ -163,6 +186,7 @@ static const struct {
 	{ "resources/list", LEGACY | MODERN, resource_list },
 	{ "resources/templates/list", LEGACY | MODERN, resource_templates },
 	{ "resources/read", LEGACY | MODERN, resource_read },
+	{ "subscriptions/listen", MODERN, listen_take },
 };
 
 /* -- messages */
@@ -208,9 +232,9 @@ static bool read_meta(struct request *r)
 	return false;
 }
 
-static void take_request(struct peer *p, const struct mcp_message *m)
+static void take_request(struct peer *p, uint32_t stream, const struct mcp_message *m)
 {
-	struct request r = { .peer = p, .message = m };
+	struct request r = { .peer = p, .stream = stream, .message = m };
 	size_t i = 0;
 
 	if (work_has(p, m->id)) {
@@ -237,51 +261,55 @@ static void take_notification(struct peer *p, const struct mcp_message *m)
 	char text[MCP_ID_MAX];
 
 	if (strcmp(m->method, "notifications/cancelled") == 0 &&
-	    mcp_get(m->params, "requestId", &id) && mcp_id(id, text))
+	    mcp_get(m->params, "requestId", &id) && mcp_id(id, text)) {
 		work_cancel(p, text);
+		listen_cancel(p, text);
+	}
 }
 
-static void refuse(struct peer *p, int code, const char *id, const char *why)
+static void refuse(struct peer *p, uint32_t stream, int code, const char *id, const char *why)
 {
 	auto_buf line = { 0 };
 
 	mcp_put_error(&line, id, code, why, NULL);
-	p->send(p, &line);
+	p->send(p, stream, SENT_ANSWER, code, &line);
 }
 
-static void take_part(struct peer *p, struct mcp_span part)
+static void take_part(struct peer *p, uint32_t stream, struct mcp_span part)
 {
 	struct mcp_message m;
 	const char *why;
 	int code = mcp_read(part, &m, &why);
 
 	if (code)
-		refuse(p, code, m.id, why);
+		refuse(p, stream, code, m.id, why);
 	else if (m.kind == MCP_REQUEST)
-		take_request(p, &m);
+		take_request(p, stream, &m);
 	else if (m.kind == MCP_NOTIFICATION)
 		take_notification(p, &m);
+	else
+		ask_answered(p, &m);
 }
 
-void dispatch(struct peer *p, struct mcp_span bytes)
+void dispatch(struct peer *p, uint32_t stream, struct mcp_span bytes)
 {
 	struct mcp_parts parts;
 	const char *why;
 	int code = mcp_split(bytes.at, bytes.n, &parts, &why);
 
 	if (code) {
-		refuse(p, code, "", why);
+		refuse(p, stream, code, "", why);
 		return;
 	}
 	if (parts.batch && p->revision != REVISION_2025_03_26) {
-		refuse(p, MCP_INVALID, "", "only revision 2025-03-26 has batches");
+		refuse(p, stream, MCP_INVALID, "", "only revision 2025-03-26 has batches");
 		return;
 	}
 	for (size_t i = 0; i < parts.count; i++)
-		take_part(p, parts.items[i]);
+		take_part(p, stream, parts.items[i]);
 }
 
 void dispatch_too_long(struct peer *p)
 {
-	refuse(p, MCP_INVALID, "", "a message has at most 4 MiB");
+	refuse(p, 0, MCP_INVALID, "", "a message has at most 4 MiB");
 }

@@ -273,6 +273,7 @@ static int make_words(const struct options *o, struct strv *ret, struct ward_err
 		return ward_fail_errno(e, "%.300s", o->tools_file);
 	add_option(ret, "-f", o->tools_file, true);
 	add_option(ret, "--agent", o->tools_agent, false);
+	add_option(ret, "--approvals", o->approvals, false);
 	if (o->mcp_session)
 		strv_add(ret, "--session");
 	add_option(ret, "-p", o->policy_file, true);

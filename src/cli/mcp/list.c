@@ -14,6 +14,8 @@
 #include "base/text.h"
 #include "cli/ask.h"
 
+#define ASK_MS 120000 /* where no policy says anything */
+
 /* Whether its requests can change nothing at their hosts, as far as HTTP says. */
 static bool only_reads(const struct tool_tool *tool)
 {
@@ -79,7 +81,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct offer *)a)->name, ((const struct offer *)b)->name);
 }
 
-static bool add(struct server *s, const struct tool_tool *tool, const struct builtin *builtin)
+static bool add(struct catalog *c, const struct tool_tool *tool, const struct builtin *builtin)
 {
 	auto_buf out = { 0 };
 
@@ -87,94 +89,151 @@ static bool add(struct server *s, const struct tool_tool *tool, const struct bui
 		put_tool(tool, &out);
 	else
 		put_builtin(builtin, &out);
-	s->offers[s->offer_count] = (struct offer){ tool ? tool->head.name : builtin->name, tool,
+	c->offers[c->offer_count] = (struct offer){ tool ? tool->head.name : builtin->name, tool,
 						    builtin, buf_take(&out) };
-	return s->offers[s->offer_count++].shown;
+	return c->offers[c->offer_count++].shown;
 }
 
 /* Two tools of one name: a client could not tell them apart. */
-static int check_names(const struct server *s, struct ward_err *e)
+static int check_names(const struct catalog *c, struct ward_err *e)
 {
-	for (size_t i = 1; i < s->offer_count; i++)
-		if (strcmp(s->offers[i - 1].name, s->offers[i].name) == 0) {
+	for (size_t i = 1; i < c->offer_count; i++)
+		if (strcmp(c->offers[i - 1].name, c->offers[i].name) == 0) {
 			ward_fail(e, EEXIST, "%s is a built-in tool's name, too",
-				  s->offers[i].name);
+				  c->offers[i].name);
 			return ward_remedy(e, "rename it, or leave out --session");
 		}
 	return 0;
 }
 
-static int choose(struct server *s, struct ward_err *e)
+static int choose(const struct options *o, struct catalog *c, struct ward_err *e)
 {
-	const struct tools_list *all = &s->source.t.file.tools;
+	const struct tools_list *all = &c->source.t.file.tools;
 	size_t builtins = 0;
 	bool fine = true;
 
-	while (s->options->mcp_session && builtin_at(builtins))
+	while (o->mcp_session && builtin_at(builtins))
 		builtins++;
-	s->offers = calloc(all->len + builtins + 1, sizeof(struct offer));
-	if (!s->offers)
+	c->offers = calloc(all->len + builtins + 1, sizeof(struct offer));
+	if (!c->offers)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < all->len; i++) {
 		const struct tool_tool *tool = tools_at(tool, all, i);
 
-		if (!s->agent || strv_has(&s->agent->tools, tool->head.name))
-			fine &= add(s, tool, NULL);
+		if (!c->agent || strv_has(&c->agent->tools, tool->head.name))
+			fine &= add(c, tool, NULL);
 	}
 	for (size_t i = 0; i < builtins; i++)
-		fine &= add(s, NULL, builtin_at(i));
-	qsort(s->offers, s->offer_count, sizeof(struct offer), by_name);
-	return fine ? check_names(s, e) : ward_fail(e, ENOMEM, "out of memory");
+		fine &= add(c, NULL, builtin_at(i));
+	qsort(c->offers, c->offer_count, sizeof(struct offer), by_name);
+	return fine ? check_names(c, e) : ward_fail(e, ENOMEM, "out of memory");
 }
 
-static int load_file(struct server *s, struct policy_errors *errors, struct ward_err *e)
+static int choose_agent(const struct options *o, struct catalog *c, struct ward_err *e)
 {
-	const struct options *o = s->options;
-	int r = tools_load(o->tools_file, &s->source, errors, e);
+	if (!o->tools_agent)
+		return 0;
+	c->agent = tools_find_agent(&c->source.t, o->tools_agent);
+	return c->agent ? 0
+			: ward_fail(e, ENOENT, "%.200s has no agent %.80s", c->source.shown,
+				    o->tools_agent);
+}
 
-	if (r == 0)
-		r = tools_check_trust(&s->source, e);
-	if (r == 0 && o->tools_agent) {
-		s->agent = tools_find_agent(&s->source.t, o->tools_agent);
-		if (!s->agent)
-			r = ward_fail(e, ENOENT, "%.200s has no agent %.80s", s->source.shown,
-				      o->tools_agent);
+/* For how long a person is asked is the policy's to say. That one is asked says the tool. */
+static void read_approvals(struct catalog *c)
+{
+	struct policy_errors errors = { 0 };
+	struct ward_err ignored = { 0 };
+	struct policy p = { 0 };
+
+	c->ask_ms = ASK_MS;
+	/* one that cannot be read refuses each call later, and says why */
+	if (c->source.dir &&
+	    tools_load_policy(&c->source, c->agent, true, &p, NULL, &errors, &ignored) > 0) {
+		c->ask_ms = p.appr_timeout;
+		policy_clear(&p);
 	}
-	return r;
+	strv_free(&errors.lines);
+}
+
+/* The file; also one that is named must be accepted where it has changed since it was named. */
+static int load(const struct options *o, bool again, struct catalog *c,
+		struct policy_errors *errors, struct ward_err *e)
+{
+	int r = 0;
+
+	if (o->tools_file || o->tools_agent || !o->mcp_session || again) {
+		r = tools_load(o->tools_file, &c->source, errors, e);
+		c->source.named &= !again;
+		if (r == 0)
+			r = tools_check_trust(&c->source, e);
+		if (r == 0)
+			r = choose_agent(o, c, e);
+	}
+	if (r == 0)
+		read_approvals(c);
+	return r < 0 ? r : choose(o, c, e);
 }
 
 int list_load(struct server *s)
 {
 	const struct options *o = s->options;
+	struct catalog *c = calloc(1, sizeof(*c));
 	struct policy_errors errors = { 0 };
 	struct ward_err e = { 0 };
-	int r = 0;
+	int r = c ? load(o, false, c, &errors, &e) : ward_fail(&e, ENOMEM, "out of memory");
 
-	if (o->tools_file || o->tools_agent || !o->mcp_session)
-		r = load_file(s, &errors, &e);
+	s->catalog = catalog_use(c);
 	if (errors.lines.len)
 		ask_print_errors(&errors);
 	strv_free(&errors.lines);
 	if (r == -ENOENT && !o->tools_file && !o->mcp_session)
 		ward_remedy(&e, "name one with -f, or offer the built-in tools with --session");
-	if (r == 0)
-		r = choose(s, &e);
 	return r < 0 ? say_error(&e, o->json, EXIT_REFUSED) : 0;
 }
 
-void list_free(struct server *s)
+int list_reload(const struct server *s, struct catalog **ret, struct ward_err *e)
 {
-	for (size_t i = 0; i < s->offer_count; i++)
-		free(s->offers[i].shown);
-	free(s->offers);
-	tools_unload(&s->source);
+	struct catalog *c = calloc(1, sizeof(*c));
+	struct policy_errors errors = { 0 };
+	int r = c ? load(s->options, true, c, &errors, e) : ward_fail(e, ENOMEM, "out of memory");
+
+	if (r < 0 && errors.lines.len)
+		ward_fail(e, EINVAL, "%.600s", errors.lines.items[0]);
+	strv_free(&errors.lines);
+	catalog_use(c);
+	if (r < 0)
+		catalog_drop(c);
+	else
+		*ret = c;
+	return r;
+}
+
+struct catalog *catalog_use(struct catalog *c)
+{
+	if (c)
+		c->users++;
+	return c;
+}
+
+void catalog_drop(struct catalog *c)
+{
+	if (!c || --c->users)
+		return;
+	for (size_t i = 0; i < c->offer_count; i++)
+		free(c->offers[i].shown);
+	free(c->offers);
+	tools_unload(&c->source);
+	free(c);
 }
 
 const struct offer *list_find(const struct server *s, const char *name)
 {
-	for (size_t i = 0; i < s->offer_count; i++)
-		if (strcmp(s->offers[i].name, name) == 0)
-			return &s->offers[i];
+	const struct catalog *c = s->catalog;
+
+	for (size_t i = 0; i < c->offer_count; i++)
+		if (strcmp(c->offers[i].name, name) == 0)
+			return &c->offers[i];
 	return NULL;
 }
 
@@ -190,7 +249,7 @@ static bool read_cursor(const struct request *r, size_t *ret)
 		return true;
 	if (!mcp_text(cursor, &text) || !text.len || text.len > 6 ||
 	    !mcp_uint((struct mcp_span){ (const uint8_t *)text.data, text.len },
-		      r->peer->server->offer_count, &at))
+		      r->peer->server->catalog->offer_count, &at))
 		return false;
 	*ret = (size_t)at;
 	return at % PAGE_TOOLS == 0;
@@ -198,7 +257,7 @@ static bool read_cursor(const struct request *r, size_t *ret)
 
 void list_tools(const struct request *r)
 {
-	const struct server *s = r->peer->server;
+	const struct catalog *c = r->peer->server->catalog;
 	auto_buf out = { 0 };
 	size_t from, to;
 
@@ -206,14 +265,14 @@ void list_tools(const struct request *r)
 		reply_error(r, MCP_BAD_PARAMS, "the cursor is not one of ours", NULL);
 		return;
 	}
-	to = s->offer_count - from > PAGE_TOOLS ? from + PAGE_TOOLS : s->offer_count;
+	to = c->offer_count - from > PAGE_TOOLS ? from + PAGE_TOOLS : c->offer_count;
 	buf_puts(&out, "\"tools\":[");
 	for (size_t i = from; i < to; i++) {
 		buf_puts(&out, i == from ? "" : ",");
-		buf_puts(&out, s->offers[i].shown);
+		buf_puts(&out, c->offers[i].shown);
 	}
 	buf_puts(&out, "]");
-	if (to < s->offer_count)
+	if (to < c->offer_count)
 		buf_printf(&out, ",\"nextCursor\":\"%zu\"", to);
 	if (r->modern)
 		buf_printf(&out, ",\"ttlMs\":%d,\"cacheScope\":\"private\"", LIST_TTL_MS);

@@ -1,7 +1,9 @@
 /*
  * ward-mcp: MCP on both sides. In: the words of `ward mcp`, as main() hands them over. A program of
- * its own because it links PCRE2 and runs for as long as its client. Runs with the user's rights.
+ * its own because it links PCRE2 and runs for as long as its client. Runs with the user's rights;
+ * under the name ward-mcp-front it is the process that reads HTTP, which gives them up (front.c).
  */
+#include "cli/mcp/front.h"
 #include "cli/mcp/parts.h"
 
 #include <errno.h>
@@ -60,6 +62,8 @@ int main(int argc, char **argv)
 	struct options o;
 	int code;
 
+	if (argc == 1 && strcmp(argv[0], FRONT_NAME) == 0)
+		return front_main();
 	if (argc < 2)
 		return EXIT_USAGE;
 	sigaction(SIGPIPE, &gone, NULL); /* not ignored: calls would inherit that */

@@ -1,10 +1,10 @@
 /*
- * ward mcp serve: tools for a client on standard input and output. In: lines of JSON-RPC from a
- * client, untrusted. Out: lines of JSON-RPC, and nothing else on standard output. One loop: it
- * reads lines, hands them to dispatch(), and moves what calls answer. A client that does not read
- * is waited for, and nothing is read from it until it does. When standard input ends, calls have a
- * moment to finish, then they are killed; a signal kills them at once. Runs with the user's rights;
- * whatever a tool does, it does in a sandbox.
+ * ward mcp serve: tools for a client on standard input and output (over HTTP: web.c). In: lines of
+ * JSON-RPC from a client, untrusted. Out: lines of JSON-RPC, and nothing else on standard output.
+ * One loop: it reads lines, hands them to dispatch(), and moves what calls answer. A client that
+ * does not read is waited for, and nothing is read from it until it does. When standard input ends,
+ * calls have a moment to finish, then they are killed; a signal kills them at once. Runs with the
+ * user's rights; whatever a tool does, it does in a sandbox.
  */
 #include "cli/mcp/parts.h"
 
@@ -26,7 +26,7 @@
 
 struct stdio {
 	struct peer peer;
-	struct server server;
+	struct server *server;
 	struct mcp_lines lines;
 	struct buf out;
 	size_t sent;
@@ -36,10 +36,13 @@ struct stdio {
 	uint64_t end_ms;
 };
 
-static void send_line(struct peer *p, const struct buf *message)
+static void send_line(struct peer *p, unused_arg uint32_t stream, enum sent what,
+		      unused_arg int code, const struct buf *message)
 {
 	struct stdio *s = (struct stdio *)((char *)p - offsetof(struct stdio, peer));
 
+	if (what == SENT_NOTHING)
+		return;
 	if (message->failed) {
 		s->broken = true; /* an answer that is not whole must not look like one */
 		return;
@@ -82,7 +85,7 @@ static void take_lines(struct stdio *s)
 		else if (r < 0)
 			dispatch_too_long(&s->peer);
 		else
-			dispatch(&s->peer, line);
+			dispatch(&s->peer, 0, line);
 	}
 }
 
@@ -102,62 +105,86 @@ static void read_in(struct stdio *s)
 	take_lines(s);
 }
 
-enum { WAIT_IN, WAIT_OUT, WAIT_SIGNAL, WAIT_WORKS };
+enum { WAIT_IN, WAIT_OUT, WAIT_SIGNAL, WAIT_REST };
 
 static int wait_ms(struct stdio *s)
 {
+	int wait = serve_on_time(s->server);
 	uint64_t now = io_now_ms();
-	int left, wait = work_on_time(&s->server, now);
 
-	if (!s->ended)
-		return wait;
-	left = s->end_ms > now ? (int)(s->end_ms - now) : 0;
-	return wait < 0 || left < wait ? left : wait;
+	return s->ended ? serve_sooner(wait, s->end_ms > now ? (int)(s->end_ms - now) : 0) : wait;
 }
 
 /* One turn; false: the end. */
 static bool turn(struct stdio *s)
 {
-	struct pollfd fds[WAIT_WORKS + WORKS_RUNNING_MAX];
-	struct work *works[WORKS_RUNNING_MAX], *w;
+	struct pollfd fds[WAIT_REST + SERVE_POLLS_MAX];
+	struct serve_polls rest;
 	int wait = wait_ms(s);
-	size_t count = 0;
+	size_t count;
 	bool full = s->out.len - s->sent > OUT_MAX, waits = s->sent < s->out.len;
 
 	fds[WAIT_IN] = (struct pollfd){ s->ended || full ? -1 : STDIN_FILENO, POLLIN, 0 };
 	fds[WAIT_OUT] = (struct pollfd){ waits ? STDOUT_FILENO : -1, POLLOUT, 0 };
 	fds[WAIT_SIGNAL] = (struct pollfd){ s->signal_fd, POLLIN, 0 };
-	for (w = s->server.works; w && count < WORKS_RUNNING_MAX; w = w->next)
-		if (w->fd >= 0) {
-			fds[WAIT_WORKS + count] = (struct pollfd){ full ? -1 : w->fd, POLLIN, 0 };
-			works[count++] = w;
-		}
-	if (poll(fds, WAIT_WORKS + count, wait) < 0 && errno != EINTR)
+	count = serve_fill(s->server, full, &rest, fds + WAIT_REST);
+	if (poll(fds, WAIT_REST + count, wait) < 0 && errno != EINTR)
 		return false;
 	if (fds[WAIT_SIGNAL].revents)
 		return false;
-	for (size_t i = 0; i < count; i++)
-		if (fds[WAIT_WORKS + i].revents)
-			work_ready(works[i]);
+	serve_ready(s->server, &rest, fds + WAIT_REST);
 	if (fds[WAIT_IN].revents)
 		read_in(s);
 	flush_out(s);
-	return !s->broken && !(s->ended && (!s->server.works || io_now_ms() >= s->end_ms));
+	return !s->broken && !(s->ended && (!s->server->works || io_now_ms() >= s->end_ms));
 }
 
-/* Until every call is gone: their processes must not outlive the server. */
-static void end_works(struct stdio *s)
-{
-	work_end_all(&s->server, false);
-	while (s->server.works) {
-		struct pollfd fd = { s->server.works->fd, POLLIN, 0 };
+/* -- both ways */
 
-		if (poll(&fd, 1, work_on_time(&s->server, io_now_ms())) > 0)
-			work_ready(s->server.works);
+size_t serve_fill(struct server *s, bool full, struct serve_polls *p, struct pollfd *fds)
+{
+	fds[0] = (struct pollfd){ s->watch_fd, POLLIN, 0 };
+	p->work_count = work_polls(s, full, fds + 1, p->works);
+	p->queue_count = queue_polls(s, fds + 1 + p->work_count);
+	return 1 + p->work_count + p->queue_count;
+}
+
+void serve_ready(struct server *s, const struct serve_polls *p, const struct pollfd *fds)
+{
+	if (fds[0].revents)
+		listen_ready(s);
+	queue_ready(s, fds + 1 + p->work_count, p->queue_count);
+	for (size_t i = 0; i < p->work_count; i++)
+		if (fds[1 + i].revents)
+			work_ready(p->works[i]);
+}
+
+int serve_sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+int serve_on_time(struct server *s)
+{
+	uint64_t now = io_now_ms();
+	int wait = serve_sooner(listen_on_time(s, now), ask_on_time(s, now));
+
+	wait = serve_sooner(wait, queue_on_time(s, now));
+	return serve_sooner(wait, work_on_time(s, now)); /* last: what was just answered goes on */
+}
+
+void serve_end_works(struct server *s)
+{
+	work_end_all(s, false);
+	while (s->works) {
+		struct pollfd fd = { s->works->fd, POLLIN, 0 };
+
+		if (poll(&fd, 1, work_on_time(s, io_now_ms())) > 0)
+			work_ready(s->works);
 	}
 }
 
-static int open_signals(void)
+int serve_open_signals(void)
 {
 	sigset_t set;
 
@@ -169,30 +196,51 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int mcp_serve(struct options *o)
+static void serve_lines(struct server *server)
 {
-	struct stdio s = { .server.options = o, .peer.send = send_line };
-	struct ward_err e = { 0 };
+	struct stdio s = { .server = server,
+			   .peer = { .server = server, .send = send_line },
+			   .signal_fd = serve_open_signals() };
 	struct stat st = { 0 };
-	int r = list_load(&s.server);
 
-	s.peer.server = &s.server;
-	if (r == 0 &&
-	    (work_init(&e) < 0 || (o->mcp_session && session_start(&s.server.session, o, &e) < 0)))
-		r = say_error(&e, o->json, EXIT_REFUSED);
-	if (r == 0) {
-		fstat(STDOUT_FILENO, &st);
-		s.out_type = st.st_mode & S_IFMT;
-		s.signal_fd = open_signals();
-		while (turn(&s))
-			;
-		end_works(&s);
-		flush_out(&s);
-		own_close_fd(&s.signal_fd);
-	}
-	session_stop(&s.server.session);
+	server->peers = &s.peer;
+	fstat(STDOUT_FILENO, &st);
+	s.out_type = st.st_mode & S_IFMT;
+	while (turn(&s))
+		;
+	serve_end_works(server);
+	flush_out(&s);
+	server->peers = NULL;
+	own_close_fd(&s.signal_fd);
 	mcp_lines_free(&s.lines);
 	buf_free(&s.out);
-	list_free(&s.server);
+}
+
+int mcp_serve(struct options *o)
+{
+	struct server s = { .options = o, .watch_fd = -1 };
+	struct ward_err e = { 0 };
+	int r;
+
+	if (o->approvals && strcmp(o->approvals, "client") != 0 &&
+	    strcmp(o->approvals, "queue") != 0) {
+		ward_fail(&e, EINVAL, "--approvals: client or queue, not %.100s", o->approvals);
+		return say_error(&e, o->json, EXIT_USAGE);
+	}
+	r = list_load(&s);
+	if (r == 0 &&
+	    (work_init(&e) < 0 || (o->mcp_session && session_start(&s.session, o, &e) < 0)))
+		r = say_error(&e, o->json, EXIT_REFUSED);
+	if (r == 0)
+		listen_begin(&s);
+	if (r == 0 && o->http)
+		r = serve_web(&s);
+	else if (r == 0)
+		serve_lines(&s);
+	session_stop(&s.session);
+	listen_end(&s);
+	queue_end(&s);
+	ask_end(&s);
+	catalog_drop(s.catalog);
 	return r;
 }

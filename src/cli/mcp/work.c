@@ -1,7 +1,7 @@
 /*
  * Calls. In: a tool and its arguments. Out: one answer each, progress, or nothing where the client
  * cancelled. A call is a process of its own, in a process group of its own, that makes the call
- * (call.c) and writes the members of the result to a pipe; this process reads them and forwards
+ * (call.c) and writes the members of the result to a socket; this process reads them and forwards
  * them. So calls run at the same time, one that hangs holds up nobody, and a call is ended by
  * ending processes: SIGTERM for its sandbox, and SIGKILL for the whole group soon after. What waits
  * and what runs is bounded; what is beyond is refused at once.
@@ -10,10 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +32,9 @@ static struct request as_request(const struct work *w, struct mcp_message *m)
 {
 	*m = (struct mcp_message){ .kind = MCP_REQUEST };
 	memcpy(m->id, w->id, sizeof(m->id));
-	return (struct request){ .peer = w->peer, .message = m, .modern = w->modern };
+	return (struct request){
+		.peer = w->peer, .stream = w->stream, .message = m, .modern = w->modern
+	};
 }
 
 static void fail(const struct work *w, int code, const char *why)
@@ -48,6 +52,10 @@ static void remove_work(struct server *s, struct work *w)
 
 	while (*at != w)
 		at = &(*at)->next;
+	ask_withdraw(s, w);
+	if (w->cancelled && !w->answered)
+		w->peer->send(w->peer, w->stream, SENT_NOTHING, 0, NULL);
+	catalog_drop(w->catalog);
 	*at = w->next;
 	s->work_count--;
 	own_close_fd(&w->fd);
@@ -76,9 +84,13 @@ void work_begin(const struct request *r, const struct offer *offer, struct mcp_s
 		return;
 	}
 	w->peer = r->peer;
+	w->stream = r->stream;
 	w->modern = r->modern;
 	w->offer = offer;
+	w->catalog = catalog_use(s->catalog);
+	w->elicits = dispatch_elicits(r);
 	w->fd = -1;
+	ask_read_retry(r, w);
 	memcpy(w->id, r->message->id, sizeof(w->id));
 	if (!mcp_get(r->meta, "progressToken", &token) || !mcp_id(token, w->token))
 		*w->token = '\0';
@@ -118,7 +130,7 @@ static _Noreturn void run(struct server *s, const struct work *w, int fd, pid_t 
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
 	    prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
 		_exit(1);
-	call_tool(s, w, &out);
+	call_tool(s, w, fd, &out);
 	if (out.failed)
 		_exit(1);
 	/* the end of the pipe alone could be that of a worker that was killed */
@@ -131,7 +143,7 @@ static int start(struct server *s, struct work *w)
 	pid_t parent = getpid();
 	int fds[2];
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
 		return -errno;
 	w->pid = fork();
 	if (w->pid == 0)
@@ -178,6 +190,7 @@ static void end_group(struct server *s, struct work *w)
 	if (w->kill_ms)
 		call_place_sweep();
 	w->pid = 0;
+	ask_withdraw(s, w);
 	s->running--;
 	reap_orphans(s);
 }
@@ -225,10 +238,25 @@ void work_ready(struct work *w)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n <= 0 || w->answer.len > ANSWER_MAX)
+	if (n <= 0 || w->answer.len > ANSWER_MAX) {
 		finish(w->peer->server, w);
-	else
-		buf_add(&w->answer, bytes, (size_t)n);
+		return;
+	}
+	buf_add(&w->answer, bytes, (size_t)n);
+	if (!w->cancelled)
+		ask_take(w->peer->server, w);
+}
+
+size_t work_polls(struct server *s, bool full, struct pollfd *fds, struct work **ret_works)
+{
+	size_t count = 0;
+
+	for (struct work *w = s->works; w && count < WORKS_OPEN_MAX; w = w->next)
+		if (w->fd >= 0) {
+			fds[count] = (struct pollfd){ full ? -1 : w->fd, POLLIN, 0 };
+			ret_works[count++] = w;
+		}
+	return count;
 }
 
 static void end(struct work *w, bool force)
@@ -252,6 +280,40 @@ void work_cancel(struct peer *p, const char *id)
 		end(w, false);
 	else
 		remove_work(p->server, w);
+}
+
+void work_answer(struct server *s, struct work *w, const struct buf *result)
+{
+	auto_buf line = { 0 };
+
+	mcp_put_result(&line, w->id, result);
+	w->peer->send(w->peer, w->stream, SENT_ANSWER, 0, &line);
+	w->answered = w->cancelled = true;
+	ask_withdraw(s, w);
+	end(w, false);
+}
+
+void work_cancel_all(struct peer *p)
+{
+	for (struct work *next, *w = p->server->works; w; w = next) {
+		next = w->next;
+		if (w->peer != p)
+			continue;
+		w->cancelled = true;
+		if (w->pid)
+			end(w, false);
+		else
+			remove_work(p->server, w);
+	}
+}
+
+bool work_is_of(const struct peer *p)
+{
+	const struct work *w = p->server->works;
+
+	while (w && w->peer != p)
+		w = w->next;
+	return w;
 }
 
 void work_end_all(struct server *s, bool force)
@@ -284,15 +346,12 @@ static void tell(struct work *w, uint64_t now_ms)
 		   w->token, (unsigned long long)(w->tell_ms - w->begin_ms) / PROGRESS_MS);
 	w->tell_ms += PROGRESS_MS;
 	mcp_put_notification(&line, "notifications/progress", buf_text(&params));
-	w->peer->send(w->peer, &line);
+	w->peer->send(w->peer, w->stream, SENT_MESSAGE, 0, &line);
 }
 
-static void sooner(int *ret, uint64_t at_ms, uint64_t now_ms)
+static int left_ms(uint64_t at_ms, uint64_t now_ms)
 {
-	int left = at_ms > now_ms ? (int)(at_ms - now_ms) : 0;
-
-	if (*ret < 0 || left < *ret)
-		*ret = left;
+	return at_ms > now_ms ? (int)(at_ms - now_ms) : 0;
 }
 
 int work_on_time(struct server *s, uint64_t now_ms)
@@ -315,10 +374,10 @@ int work_on_time(struct server *s, uint64_t now_ms)
 			w->kill_ms = now_ms + GRACE_MS;
 		}
 		if (w->kill_ms)
-			sooner(&wait, w->kill_ms, now_ms);
+			wait = serve_sooner(wait, left_ms(w->kill_ms, now_ms));
 		tell(w, now_ms);
 		if (*w->token && !w->cancelled)
-			sooner(&wait, w->tell_ms, now_ms);
+			wait = serve_sooner(wait, left_ms(w->tell_ms, now_ms));
 	}
 	return wait;
 }
