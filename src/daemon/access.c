@@ -213,30 +213,32 @@ static bool has_label(const char *object, const char *name, const char *value)
 	return found;
 }
 
-static bool check_LABELS(const struct use *u)
+bool access_labels_match(const char *wanted, const char *there)
 {
 	struct json_in j;
 	struct json_level l;
 	const char *key;
-	bool all = true;
+	bool all = there;
 
-	if (!u->what->owner || !*u->who->labels)
-		return true;
-	if (!u->what->labels)
-		return false;
-	json_in_init(&j, (const uint8_t *)u->who->labels, strlen(u->who->labels));
+	json_in_init(&j, (const uint8_t *)wanted, strlen(wanted));
 	if (json_in_open(&j, '{', &l)) {
 		while (all && json_in_next(&j, &l, &key)) {
 			auto_free char *name = strdup(key);
 			auto_buf value = { 0 };
 
 			json_in_string(&j, &value);
-			all = name && has_label(u->what->labels, name, buf_text(&value));
+			all = name && has_label(there, name, buf_text(&value));
 		}
 	}
 	all = all && json_in_end(&j);
 	json_in_free(&j);
 	return all;
+}
+
+static bool check_LABELS(const struct use *u)
+{
+	return !u->what->owner || !*u->who->labels ||
+	       access_labels_match(u->who->labels, u->what->labels);
 }
 
 static bool check_TEMPLATE(const struct use *u)

@@ -80,6 +80,8 @@ const char *access_role_name(enum access_role r);
 /* ROLE_NONE: there is no such role. */
 enum access_role access_role_find(const char *name);
 const char *access_right_name(enum access_right r);
+/* Whether each member of the JSON object wanted is one of the JSON object there. NULL: none. */
+bool access_labels_match(const char *wanted, const char *there);
 /* Whether the list, with commas between, has the word. */
 bool access_list_has(const char *list, const char *word);
 

@@ -74,6 +74,7 @@ static bool wants_bytes(const struct conn *c)
 		return !http_serve_body_is_over(&c->http) && conn_has_room(c);
 	case CONN_TUNNEL:
 		return conn_has_room(c);
+	case CONN_EVENTS:
 	case CONN_WAIT:
 	default:
 		return false;
@@ -90,7 +91,7 @@ static void update(struct conn *c)
 		events |= EPOLLOUT;
 	if (wants_bytes(c) && http_serve_have(&c->http) < CONN_IN_MAX && !c->closing)
 		events |= EPOLLIN;
-	else if (c->state == CONN_WAIT ||
+	else if (c->state == CONN_WAIT || c->state == CONN_EVENTS ||
 		 (c->state == CONN_STREAM && http_serve_body_is_over(&c->http)))
 		events |= EPOLLRDHUP;
 	if (events != c->events)

@@ -183,6 +183,7 @@ static bool step(struct conn *c)
 		return pass(c);
 	case CONN_DRAIN:
 		return drain(c);
+	case CONN_EVENTS:
 	case CONN_WAIT:
 	default:
 		return false;

@@ -1,7 +1,7 @@
 /*
  * The control plane: E2B's REST API, as far as tables and this file have it. In: requests with a
  * key. Out: sandboxes. Whose key it is decides what can be seen: a sandbox of another owner does
- * not exist, in every answer and in its time as well. What is not there is answered 404 or 501 with
+ * not exist, in every answer and in its time as well. What is not there is answered 404 or 400 with
  * E2B's body.
  */
 #include <errno.h>
@@ -430,6 +430,12 @@ static void (*const handlers[ROUTES])(struct conn *c) = {
 	[ROUTE_snapshots] = control_snapshots,
 	[ROUTE_drop_snapshot] = control_drop_snapshot,
 	[ROUTE_fork] = control_fork,
+	[ROUTE_templates] = control_templates,
+	[ROUTE_events] = control_events,
+	[ROUTE_approvals] = control_approvals,
+	[ROUTE_approve] = control_approve,
+	[ROUTE_stop] = control_stop,
+	[ROUTE_openapi] = control_openapi,
 	[ROUTE_token_create] = control_token_create,
 	[ROUTE_tokens] = control_tokens,
 	[ROUTE_token_revoke] = control_token_revoke,

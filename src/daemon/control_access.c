@@ -176,6 +176,20 @@ bool access_sees_snapshot(struct conn *c, const struct snapshot *n)
 	return c->who && decide(c, c->who, RIGHT_READ, &what) == ACCESS_ALLOWED;
 }
 
+bool access_sees_template(struct conn *c, const char *name, const char *engine)
+{
+	const struct credential *w = c->who;
+
+	for (int i = 0; w && i <= w->derived; i++) {
+		const struct access_who *who = i ? &w->parent : &w->own;
+
+		if ((*who->templates && !access_list_has(who->templates, name)) ||
+		    (*who->engines && !access_list_has(who->engines, engine)))
+			return false;
+	}
+	return w;
+}
+
 /* -- tokens of sandboxes */
 
 static void own_token(const struct front *f, bool traffic, const char *credential,

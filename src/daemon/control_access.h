@@ -28,6 +28,8 @@ must_check bool access_require(struct conn *c, enum access_right right,
 /* The same for a sandbox, without an answer and without c->denied: whether it exists for it. */
 must_check bool access_sees(struct conn *c, const struct sandbox *s);
 must_check bool access_sees_snapshot(struct conn *c, const struct snapshot *n);
+/* Whether sandboxes of this template are any that it is for. */
+must_check bool access_sees_template(struct conn *c, const char *name, const char *engine);
 struct access_what access_of_sandbox(const struct sandbox *s);
 /* What opens the sandbox, or its private ports, for the connection's credential: the sandbox's own
  * token for a key; for a token "ID.DIGEST", which ends with the token. */
@@ -51,6 +53,15 @@ must_check int registry_list_credentials(sqlite3 *db, const char *owner, struct 
 /* Removes it, and the tokens that were made with it. How many, or -EIO. */
 must_check int registry_drop_credential(sqlite3 *db, const char *id);
 must_check int registry_drop_expired(sqlite3 *db, const char *owner, int64_t now_ms);
+
+/* -- calls of /ward/v1: control_approve.c, events.c, openapi.c, stop.c, templates.c */
+
+void control_approvals(struct conn *c);
+void control_approve(struct conn *c);
+void control_events(struct conn *c);
+void control_openapi(struct conn *c);
+void control_stop(struct conn *c);
+void control_templates(struct conn *c);
 
 /* -- control_token.c */
 

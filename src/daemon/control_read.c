@@ -136,7 +136,7 @@ static void read_deny(struct json_in *j, struct create *c)
 		    strcmp(buf_text(&text), "::/0") == 0)
 			c->no_network = true;
 		else
-			wrong(c, 501,
+			wrong(c, 400,
 			      "network.denyOut: ward serve knows 0.0.0.0/0 and ::/0, each of "
 			      "which takes the whole network; a template's policy says more");
 	}
@@ -155,7 +155,7 @@ static void refuse_some(struct json_in *j, struct create *c, const char *why)
 	json_in_skip(j);
 	n = (size_t)(j->at - at);
 	if (!j->bad && !(n == 2 && (memcmp(at, "[]", 2) == 0 || memcmp(at, "{}", 2) == 0)))
-		wrong(c, 501, why);
+		wrong(c, 400, why);
 }
 
 bool control_mask_host(const char *text, uint16_t port, struct host *ret_host, uint16_t *ret_port)

@@ -153,6 +153,8 @@ static void tick(struct front *f)
 	}
 	sandbox_tick(f);
 	templates_tick(f);
+	stop_tick(f);
+	events_tick(f);
 	access_tick(f, false);
 	keep_debug(f);
 	if (f->stopping && (!f->sandbox_count || now > f->stop_ms))

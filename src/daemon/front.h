@@ -12,7 +12,8 @@
  *   snapshot.c  what is known of snapshots    fork.c    control_snapshot.c  their calls
  *   jobs.c      requests to the keeper    templates.c  what it says of templates
  *   control_access.c  who a client is, and what it may (access.def)    control_token.c  tokens
- *   audit.c     who did what
+ *   audit.c     who did what    events.c  server-sent events    stop.c  the emergency stop
+ *   control_approve.c  questions    openapi.c  the document of the control plane
  *   registry.c  SQLite    registry_snapshot.c    registry_access.c
  */
 #ifndef WARD_DAEMON_FRONT_H
@@ -41,6 +42,8 @@ struct snapshot;
 struct fork;
 struct credential;
 struct bucket;
+struct stop;
+struct asking;
 
 /* What epoll waits for. */
 struct source {
@@ -61,8 +64,11 @@ struct sandbox {
 	enum sandbox_state state;
 	int64_t started_ms, end_ms;
 	bool auto_pause, auto_resume, no_network, private_traffic;
-	bool networked;                /* its template grants a network */
-	char engine[ENGINE_MAX + 1];   /* "": unknown yet */
+	bool networked;              /* its template grants a network */
+	char engine[ENGINE_MAX + 1]; /* "": unknown yet */
+	bool asks;                   /* its template lets a person answer */
+	struct stop *stop;           /* that it is a part of */
+	int stop_step;
 	bool pause_files;              /* a pause of its own accord keeps no memory */
 	unsigned memory_mib, disk_mib; /* that its policy grants; 0: no limit */
 	int internet;                  /* as asked for: -1: not */
@@ -101,6 +107,7 @@ enum conn_state {
 	CONN_WAIT,    /* for the keeper */
 	CONN_STREAM,  /* passes a request to a sandbox, and its answer back */
 	CONN_TUNNEL,  /* an upgraded connection: bytes in both directions */
+	CONN_EVENTS,  /* is sent what happens to sandboxes */
 	CONN_DRAIN    /* the answer is written; the rest of the request is thrown away */
 };
 
@@ -169,7 +176,7 @@ struct template
 	char name[TEMPLATE_MAX + 1];
 	char engine[ENGINE_MAX + 1];
 	unsigned memory_mib, disk_mib;
-	bool networked;
+	bool networked, asks;
 };
 
 struct front {
@@ -179,6 +186,9 @@ struct front {
 	unsigned unknown_count;
 	bool audit_broken;
 	struct bucket *buckets;
+	struct stop *stops;
+	struct asking *asking;
+	uint64_t events_ms;
 	unsigned rate; /* requests a second of one key; 0: any */
 	uint64_t access_ms, templates_ms;
 	struct template *templates;
@@ -238,6 +248,8 @@ must_check bool jobs_ask_files(struct front *f, enum keeper_op op, const struct 
 /* The same about a snapshot; s NULL: it is about nothing else. */
 must_check bool jobs_ask_snapshot(struct front *f, enum keeper_op op, const struct sandbox *s,
 				  const struct snapshot *n, job_done *done);
+must_check bool jobs_ask_answer(struct front *f, const struct sandbox *s,
+				const struct keeper_answer *a, job_done *done);
 void jobs_ready(struct source *s, uint32_t events);
 
 /* -- sandbox.c */
@@ -255,6 +267,8 @@ void sandbox_derive(const struct front *f, const char *what, const char *id,
 struct sandbox *sandbox_find_of(struct front *f, const char *owner, const char *id);
 /* Begins its end; it is gone for clients at once. */
 void sandbox_end(struct front *f, struct sandbox *s, const char *why);
+/* Says in the log, in its notes and to who listens what happened to it. */
+void sandbox_happened(struct front *f, struct sandbox *s, const char *kind, const char *why);
 /* Ends, pauses and finds again, what is due. */
 void sandbox_tick(struct front *f);
 /* Begins to pause or resume; 0, -EBUSY or -EAGAIN. */
@@ -401,6 +415,17 @@ must_check int registry_open(const char *file, sqlite3 **ret, struct ward_err *e
 must_check int registry_load(struct front *f, struct ward_err *e);
 must_check int registry_put(struct front *f, const struct sandbox *s);
 void registry_drop(struct front *f, const char *id);
+
+/* -- stop.c, events.c, control_approve.c */
+
+/* Goes on with the stops that are under way. */
+void stop_tick(struct front *f);
+/* A sandbox of a stop is gone. */
+void stop_ended(struct front *f, struct sandbox *s);
+void stop_forget(struct front *f, const struct conn *c);
+void approvals_forget(struct front *f, const struct conn *c);
+void events_push(struct front *f, const char *kind, const struct sandbox *s, const char *why);
+void events_tick(struct front *f);
 
 /* -- templates.c */
 

@@ -69,6 +69,15 @@ bool jobs_ask_snapshot(struct front *f, enum keeper_op op, const struct sandbox 
 	return ask(f, &q, done);
 }
 
+bool jobs_ask_answer(struct front *f, const struct sandbox *s, const struct keeper_answer *a,
+		     job_done *done)
+{
+	struct keeper_request q = about(KEEPER_ANSWER, s);
+
+	q.answer = *a;
+	return ask(f, &q, done);
+}
+
 void jobs_ready(struct source *source, uint32_t events)
 {
 	struct front *f = (struct front *)((char *)source - offsetof(struct front, keeper));

@@ -255,6 +255,10 @@ static int on_box(struct work *w)
 		r = ward_net_deny(b, everything, 0, &w->e);
 	else if (w->q.op == KEEPER_RESUME)
 		r = resume_box(w, b);
+	else if (w->q.op == KEEPER_QUESTIONS)
+		r = keeper_questions(w, b);
+	else if (w->q.op == KEEPER_ANSWER)
+		r = keeper_give_answer(w, b);
 	else if (w->q.op == KEEPER_SAVE)
 		r = keeper_save(w, b);
 	else if (w->q.op == KEEPER_STATS)

@@ -25,9 +25,17 @@ enum keeper_op {
 	KEEPER_LIST,      /* text: ids of this server's sandboxes, each with a line end */
 	KEEPER_SAVE,      /* keeps its files as a snapshot; text: bytes */
 	KEEPER_DROP,      /* removes a snapshot; fine also if there is none */
+	KEEPER_QUESTIONS, /* text: JSON objects with commas between: what it asks */
+	KEEPER_ANSWER,    /* answers a question; -ENOENT: it is not there any more */
 	KEEPER_TEMPLATES, /* text: a line for each template, its name and keeper_facts.h */
 	KEEPER_SNAPSHOTS, /* text: ids of snapshots, each with a line end */
 	KEEPER_OPS
+};
+
+struct keeper_answer {
+	uint64_t number; /* of the question */
+	uint32_t seconds;
+	uint8_t answer; /* enum ward_answer */
 };
 
 struct keeper_request {
@@ -40,6 +48,7 @@ struct keeper_request {
 	char template[TEMPLATE_MAX + 1];
 	char snapshot[SANDBOX_ID + 1]; /* SAVE, DROP; START: with its files; "": none */
 	uint64_t most;                 /* SAVE: bytes that the snapshot may have */
+	struct keeper_answer answer;
 };
 
 struct keeper_reply {
@@ -80,6 +89,11 @@ int keeper_bad(struct work *w, int error, const char *why);
 /* The policy of the request's template. */
 must_check int keeper_find_policy(struct work *w, char ret[PATH_MAX]);
 must_check int keeper_fill_spec(struct work *w, struct ward_spec *s, const char *policy);
+
+/* -- keeper_approve.c */
+
+must_check int keeper_questions(struct work *w, struct ward_box *b);
+must_check int keeper_give_answer(struct work *w, struct ward_box *b);
 
 /* -- keeper_templates.c */
 

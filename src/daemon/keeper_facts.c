@@ -1,8 +1,8 @@
 /*
- * What the front learns of a template: MiB of memory and of disk that its policy grants, whether
- * it grants a network, and its engine. In: ward's own plan for a sandbox of that template. Out: a
- * line. The front itself reads no policy; a plan takes milliseconds, so it is made once for each
- * version of a policy file. Run by the keeper.
+ * What the front learns of a template: MiB of memory and of disk that its policy grants, whether it
+ * grants a network, its engine, and whether it asks a person. In: ward's own plan for a sandbox of
+ * that template. Out: a line. The front itself reads no policy; a plan takes milliseconds, so it is
+ * made once for each version of a policy file. Run by the keeper.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -68,7 +68,7 @@ static void value_of(const char *json, const char *const *path, char *ret, size_
 
 static void make_line(const char *json, char *ret, size_t n)
 {
-	char memory[32], disk[32], mode[32], engine[16];
+	char memory[32], disk[32], mode[32], engine[16], asks[16];
 
 	value_of(json, (const char *const[]){ "limits", "memory", "value", NULL }, memory,
 		 sizeof(memory));
@@ -77,10 +77,12 @@ static void make_line(const char *json, char *ret, size_t n)
 	value_of(json, (const char *const[]){ "policy", "network.mode", "value", NULL }, mode,
 		 sizeof(mode));
 	value_of(json, (const char *const[]){ "engine", NULL }, engine, sizeof(engine));
+	value_of(json, (const char *const[]){ "policy", "approvals.mode", "value", NULL }, asks,
+		 sizeof(asks));
 	/* a mode that is not understood counts as a network */
-	snprintf(ret, n, "%llu %llu %d %s\n", strtoull(memory, NULL, 10) >> 20,
+	snprintf(ret, n, "%llu %llu %d %s %d\n", strtoull(memory, NULL, 10) >> 20,
 		 strtoull(disk, NULL, 10) >> 20, strcmp(mode, "none") != 0,
-		 *engine ? engine : "unknown");
+		 *engine ? engine : "unknown", strcmp(asks, "ask") == 0);
 }
 
 static bool recall(const char *policy, const struct stat *st, char *ret, size_t n)

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "ward/ward.h"
 
-/* Appends "MEMORY_MIB DISK_MIB NETWORK ENGINE\n" of the spec, whose policy is that file; 0: no
+/* Appends "MEMORY_MIB DISK_MIB NETWORK ENGINE ASKS\n" of the spec, whose policy is that file; 0: no
  * limit, and no network. */
 int keeper_facts(const struct ward_spec *s, const char *policy, struct buf *out,
 		 struct ward_error *e);

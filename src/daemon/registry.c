@@ -39,7 +39,7 @@ enum {
 	FLAG_PRIVATE = 8,
 	FLAG_NETWORKED = 16,
 	FLAG_PAUSE_FILES = 32,
-	FLAG_REBOOTED = 64
+	FLAG_ASKS = 64
 };
 
 static int fail(sqlite3 *db, const char *what)
@@ -126,6 +126,7 @@ static void load_row(struct front *f, sqlite3_stmt *s)
 	b->no_network = flags & FLAG_NO_NETWORK;
 	b->private_traffic = flags & FLAG_PRIVATE;
 	b->networked = flags & FLAG_NETWORKED;
+	b->asks = flags & FLAG_ASKS;
 	b->pause_files = flags & FLAG_PAUSE_FILES;
 	b->memory_mib = (unsigned)sqlite3_column_int(s, 10);
 	b->disk_mib = (unsigned)sqlite3_column_int(s, 11);
@@ -162,10 +163,11 @@ int registry_load(struct front *f, struct ward_err *e)
 int registry_put(struct front *f, const struct sandbox *b)
 {
 	sqlite3_stmt *s = NULL;
-	int flags =
-		(b->auto_pause ? FLAG_AUTO_PAUSE : 0) | (b->auto_resume ? FLAG_AUTO_RESUME : 0) |
-		(b->no_network ? FLAG_NO_NETWORK : 0) | (b->private_traffic ? FLAG_PRIVATE : 0) |
-		(b->networked ? FLAG_NETWORKED : 0) | (b->pause_files ? FLAG_PAUSE_FILES : 0);
+	int flags = (b->auto_pause ? FLAG_AUTO_PAUSE : 0) |
+		    (b->auto_resume ? FLAG_AUTO_RESUME : 0) |
+		    (b->no_network ? FLAG_NO_NETWORK : 0) |
+		    (b->private_traffic ? FLAG_PRIVATE : 0) | (b->asks ? FLAG_ASKS : 0) |
+		    (b->networked ? FLAG_NETWORKED : 0) | (b->pause_files ? FLAG_PAUSE_FILES : 0);
 	int r = sqlite3_prepare_v2(
 		f->db, "INSERT OR REPLACE INTO sandboxes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", -1,
 		&s, NULL);

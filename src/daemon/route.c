@@ -163,6 +163,16 @@ unsigned route_right(enum route_verb verb)
 	return rows[verb].right;
 }
 
+const char *route_method(enum route_verb verb)
+{
+	return rows[verb].method;
+}
+
+const char *route_path(enum route_verb verb)
+{
+	return rows[verb].path;
+}
+
 const char *route_name(enum route_verb verb)
 {
 	return rows[verb].name;

@@ -46,6 +46,8 @@ must_check enum route_verb route_find(struct http_text method, struct http_text 
 				      size_t n, unsigned *ret_status);
 /* What a credential must have (enum access_right). */
 unsigned route_right(enum route_verb verb);
+const char *route_method(enum route_verb verb);
+const char *route_path(enum route_verb verb);
 /* The row's ID, as the log calls it. */
 const char *route_name(enum route_verb verb);
 

@@ -124,13 +124,14 @@ static void add_line(const char *kind, const struct sandbox *s, const char *why)
 	front_log(kind, &fields);
 }
 
-static void log_sandbox(const char *kind, struct sandbox *s, const char *why)
+void sandbox_happened(struct front *f, struct sandbox *s, const char *kind, const char *why)
 {
 	char note[320];
 
 	snprintf(note, sizeof(note), "%s%s%s", kind, *why ? ": " : "", why);
 	sandbox_note(s, strstr(kind, "_not_") != NULL, note);
 	add_line(kind, s, why);
+	events_push(f, kind, s, why);
 }
 
 /* -- waiting for what is under way */
@@ -158,6 +159,8 @@ static bool forget(struct conn **at, const struct conn *c)
 void sandbox_forget_waiting(struct front *f, struct conn *c)
 {
 	fork_forget(f, c);
+	stop_forget(f, c);
+	approvals_forget(f, c);
 	for (struct sandbox *s = f->sandboxes; s; s = s->next)
 		if (forget(&s->waiting, c) || forget(&s->measuring, c))
 			return;
@@ -198,8 +201,9 @@ void sandbox_remove(struct front *f, struct sandbox *s, const char *why)
 		fork_started(f, s->fork, s, -ESRCH, why);
 	registry_drop(f, s->id);
 	link_end(s->link);
-	log_sandbox("sandbox_gone", s, why);
+	sandbox_happened(f, s, "sandbox_gone", why);
 	sandbox_answer_waiting(s, -ESRCH, "the sandbox is gone");
+	stop_ended(f, s);
 	while (s->measuring) {
 		struct conn *c = s->measuring;
 
@@ -233,7 +237,7 @@ static void took_link(struct front *f, struct sandbox *s, int fds[2])
 static void started(struct front *f, struct job *j, int result, const char *text, int fds[2])
 {
 	struct sandbox *s = answered(f, j);
-	int network = 1;
+	int network = 1, asks = 0;
 
 	if (!s)
 		return;
@@ -241,7 +245,7 @@ static void started(struct front *f, struct job *j, int result, const char *text
 		fork_started(f, s->fork, s, result, text);
 	s->fork = NULL;
 	if (result < 0) {
-		log_sandbox("sandbox_not_started", s, text);
+		sandbox_happened(f, s, "sandbox_not_started", text);
 		sandbox_answer_waiting(s, result, text);
 		sandbox_remove(f, s, "it was not started");
 		return;
@@ -251,11 +255,14 @@ static void started(struct front *f, struct job *j, int result, const char *text
 	f->counters.start_us += (io_now_ms() - j->began_ms) * 1000;
 	if (s->state == SANDBOX_STARTING)
 		s->state = SANDBOX_RUNNING;
-	if (sscanf(text, "%u %u %d %15s", &s->memory_mib, &s->disk_mib, &network, s->engine) == 4)
+	if (sscanf(text, "%u %u %d %15s %d", &s->memory_mib, &s->disk_mib, &network, s->engine,
+		   &asks) == 5) {
+		s->asks = asks != 0;
 		s->networked = network != 0;
+	}
 	took_link(f, s, fds);
 	(void)!registry_put(f, s);
-	log_sandbox("sandbox_started", s, "");
+	sandbox_happened(f, s, "sandbox_started", "");
 	sandbox_answer_waiting(s, 0, "");
 }
 
@@ -266,7 +273,7 @@ static void attached(struct front *f, struct job *j, int result, const char *tex
 	if (!s)
 		return;
 	if (result < 0)
-		log_sandbox("sandbox_not_reached", s, text);
+		sandbox_happened(f, s, "sandbox_not_reached", text);
 	if (result == -ENOENT || result == -ESRCH) {
 		f->counters.lost++;
 		sandbox_end(f, s, "its box has ended");
@@ -285,7 +292,7 @@ static void ended(struct front *f, struct job *j, int result, const char *text, 
 	if (!s)
 		return;
 	if (result < 0) {
-		log_sandbox("sandbox_not_ended", s, text);
+		sandbox_happened(f, s, "sandbox_not_ended", text);
 		s->retry_ms = io_now_ms() + RETRY_MS;
 		return;
 	}
@@ -306,7 +313,7 @@ static void paused(struct front *f, struct job *j, int result, const char *text,
 		/* requests under way are answered: the sandbox is gone */
 		link_end(s->link);
 	}
-	log_sandbox(result < 0 ? "sandbox_not_paused" : "sandbox_paused", s, text);
+	sandbox_happened(f, s, result < 0 ? "sandbox_not_paused" : "sandbox_paused", text);
 	s->retry_ms = io_now_ms() + RETRY_MS;
 	sandbox_answer_waiting(s, result, text);
 }
@@ -325,7 +332,7 @@ static void resumed(struct front *f, struct job *j, int result, const char *text
 			s->end_ms = front_now_ms() + 300000;
 		(void)!registry_put(f, s);
 	}
-	log_sandbox(result < 0 ? "sandbox_not_resumed" : "sandbox_resumed", s, text);
+	sandbox_happened(f, s, result < 0 ? "sandbox_not_resumed" : "sandbox_resumed", text);
 	sandbox_answer_waiting(s, result, text);
 }
 
@@ -393,7 +400,7 @@ static void cut(struct front *f, struct job *j, int result, const char *text, in
 		s->no_network = true;
 		(void)!registry_put(f, s);
 	}
-	log_sandbox(result < 0 ? "sandbox_not_cut" : "sandbox_cut", s, text);
+	sandbox_happened(f, s, result < 0 ? "sandbox_not_cut" : "sandbox_cut", text);
 	sandbox_answer_waiting(s, result, text);
 }
 
@@ -405,7 +412,7 @@ int sandbox_cut(struct front *f, struct sandbox *s)
 void sandbox_end(struct front *f, struct sandbox *s, const char *why)
 {
 	if (s->state != SANDBOX_ENDING)
-		log_sandbox("sandbox_ends", s, why);
+		sandbox_happened(f, s, "sandbox_ends", why);
 	s->state = SANDBOX_ENDING;
 	(void)!registry_put(f, s);
 	link_end(s->link);

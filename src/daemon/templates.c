@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "daemon/front.h"
+#include "daemon/control_access.h"
 
 #define EVERY_MS 15000
 #define TEMPLATES_MOST 1024
@@ -16,6 +16,7 @@ static void listed(struct front *f, struct job *j, int result, const char *text,
 {
 	struct template *all = calloc(TEMPLATES_MOST, sizeof(*all));
 	size_t n = 0;
+	int asks;
 
 	(void)j;
 	(void)fds;
@@ -28,10 +29,11 @@ static void listed(struct front *f, struct job *j, int result, const char *text,
 		struct template *t = &all[n];
 		int network = 1, used = 0;
 
-		if (sscanf(text, "%63s %u %u %d %15s%n", t->name, &t->memory_mib, &t->disk_mib,
-			   &network, t->engine, &used) == 5 &&
+		if (sscanf(text, "%63s %u %u %d %15s %d%n", t->name, &t->memory_mib, &t->disk_mib,
+			   &network, t->engine, &asks, &used) == 6 &&
 		    route_is_template(t->name)) {
 			t->networked = network != 0;
+			t->asks = asks != 0;
 			n++;
 		}
 		text += strcspn(text, "\n");
@@ -56,4 +58,29 @@ const char *templates_engine(const struct front *f, const char *name)
 		if (strcmp(f->templates[i].name, name) == 0)
 			return f->templates[i].engine;
 	return NULL;
+}
+
+/* Those that the credential may be used for. */
+void control_templates(struct conn *c)
+{
+	auto_buf body = { 0 };
+	struct json j = { .out = &body };
+
+	json_begin_array(&j, NULL);
+	for (size_t i = 0; i < c->front->template_count; i++) {
+		const struct template *t = &c->front->templates[i];
+
+		if (!access_sees_template(c, t->name, t->engine))
+			continue;
+		json_begin_object(&j, NULL);
+		json_string(&j, "templateID", t->name);
+		json_string(&j, "engine", t->engine);
+		json_uint(&j, "memoryMB", t->memory_mib);
+		json_uint(&j, "diskSizeMB", t->disk_mib);
+		json_bool(&j, "network", t->networked);
+		json_bool(&j, "asks", t->asks);
+		json_end_object(&j);
+	}
+	json_end_array(&j);
+	conn_answer(c, 200, "application/json", &body, NULL);
 }
