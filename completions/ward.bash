@@ -75,7 +75,7 @@ _ward_options() {
 		other=""
 		;;
 	exec)
-		options="--interactive --tty --env --chdir --json --help -i -t -C -h"
+		options="--interactive --tty --forensic --env --chdir --json --help -i -t -C -h"
 		file=""
 		directory="--chdir -C"
 		other="--env"

@@ -298,6 +298,7 @@ complete -c ward -n '__fish_seen_subcommand_from doctor' -l json -d 'print one J
 complete -c ward -n '__fish_seen_subcommand_from doctor' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from exec' -s i -l interactive -d 'pass standard input on'
 complete -c ward -n '__fish_seen_subcommand_from exec' -s t -l tty -d 'give the command a terminal of its own; includes -i'
+complete -c ward -n '__fish_seen_subcommand_from exec' -l forensic -d 'freeze the sandbox, and look at it: the command runs in a read-only view of its files, from outside, without a network'
 complete -c ward -n '__fish_seen_subcommand_from exec' -l env -x -d 'pass a variable through, or set it'
 complete -c ward -n '__fish_seen_subcommand_from exec' -s C -l chdir -x -a '(__fish_complete_directories)' -d 'working directory of the command, inside'
 complete -c ward -n '__fish_seen_subcommand_from exec' -l json -d 'print errors as JSON objects'

@@ -131,3 +131,14 @@ int boxes_report(const struct options *o, struct chosen *c, int code)
 	json_end_list(&j);
 	return say_out(&out, code);
 }
+
+int boxes_freeze(const struct box_info *i, struct ward_err *e)
+{
+	struct client c = NO_CLIENT;
+	int r = client_connect(i, &c, e);
+
+	if (r == 0)
+		r = client_ask(&c, CONTROL_PAUSE, 0, 0, 0, e);
+	client_close(&c);
+	return r < 0 ? ward_wrap(e, "cannot freeze %s", i->id) : 0;
+}

@@ -30,6 +30,8 @@ void chosen_fail(const struct options *o, struct chosen *c, size_t i, const stru
 		 int *ret_code);
 /* With --json: {"sandboxes": [...]} of those that did not fail; else nothing, or their ids. */
 int boxes_report(const struct options *o, struct chosen *c, int code);
+/* Stands still from now on, whatever it was. */
+must_check int boxes_freeze(const struct box_info *i, struct ward_err *e);
 /* The entry as it is now, in place of the old one. */
 void boxes_look_again(struct box_info *i);
 

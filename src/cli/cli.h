@@ -30,8 +30,8 @@ struct options {
 		*vm_cpus, *vm_accel;
 	bool image_command; /* a run without CMD: the image's own */
 	bool full;          /* plan: everything; init: the reference */
-	bool widen, tty, verbose, json, force, help, detach, input, all, follow, no_stream, quiet,
-		exclusive, read_only, from_stdin, vm_network;
+	bool widen, tty, verbose, json, force, help, detach, input, forensic, all, follow,
+		no_stream, quiet, exclusive, read_only, from_stdin, vm_network;
 	const char *continue_run, *from_event, *restore;
 	const struct checkpoint *restored; /* run --restore: opened; borrowed, NULL: none */
 	const char *continued;             /* run --continue: its id; borrowed, NULL: none */

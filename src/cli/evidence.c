@@ -29,18 +29,6 @@
 #include "event/event.h"
 #include "state/log.h"
 
-/* Stands still, whatever it was. */
-static int freeze(const struct box_info *i, struct ward_err *e)
-{
-	struct client c = NO_CLIENT;
-	int r = client_connect(i, &c, e);
-
-	if (r == 0)
-		r = client_ask(&c, CONTROL_PAUSE, 0, 0, 0, e);
-	client_close(&c);
-	return r < 0 ? ward_wrap(e, "cannot freeze %s", i->id) : 0;
-}
-
 static int add_about(struct archive *a, const struct box_info *i, struct ward_err *e)
 {
 	auto_buf out = { 0 };
@@ -162,7 +150,7 @@ static int write_archive(const struct options *o, const struct box_info *i, stru
 	}
 	a.fd = fd;
 	sha256_begin(&a.digest);
-	r = freeze(i, e);
+	r = boxes_freeze(i, e);
 	if (r == 0)
 		r = collect(&a, i, e);
 	if (r == 0)

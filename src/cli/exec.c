@@ -4,9 +4,11 @@
  * bytes, so nothing that it has open goes inside, and what goes to a terminal passes the filter.
  * With -t the command has a terminal of the sandbox's own, and run/console.c stands between that
  * and the operator's. Signals go to the command. When this process ends, the command gets a hangup.
+ * With --forensic the command is none of the sandbox's: forensic.c starts it, and signals end it.
  */
 #include "cli/box_ask.h"
 #include "cli/boxes.h"
+#include "cli/forensic.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +28,7 @@ struct session {
 	struct streams streams;
 	struct console *console; /* with -t */
 	struct box_ask ask;
+	struct forensic forensic; /* with --forensic, in place of the client */
 	int signal_fd;
 	unsigned asked; /* times that the end was asked for */
 	bool over;
@@ -88,6 +91,10 @@ static void on_signal(struct session *s)
 		return;
 	if (s->console && on_job_signal(s, (int)info.ssi_signo))
 		return;
+	if (s->forensic.pid) { /* which is seen by itself */
+		(void)kill(s->forensic.pid, SIGKILL);
+		return;
+	}
 	if (info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2 && ++s->asked >= IMPATIENT) {
 		s->over = true;
 		s->code = 128 + (int)info.ssi_signo;
@@ -130,7 +137,8 @@ static void move_once(struct session *s, const struct options *o)
 	struct pollfd polled[3 + STREAMS_POLLS + CONSOLE_POLLS];
 	size_t relays = streams_poll(&s->streams, polled + 3), count = 3 + relays;
 
-	polled[0] = (struct pollfd){ .fd = s->client.fd, .events = POLLIN };
+	polled[0] = (struct pollfd){ .fd = s->forensic.pid ? s->forensic.pid_fd : s->client.fd,
+				     .events = POLLIN };
 	polled[1] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	polled[2] = (struct pollfd){ .fd = box_ask_fd(&s->ask), .events = POLLIN };
 	if (s->console) {
@@ -151,8 +159,12 @@ static void move_once(struct session *s, const struct options *o)
 			s->code = 128 + SIGHUP;
 		}
 	}
-	if (polled[0].revents)
+	if (polled[0].revents && s->forensic.pid) {
+		s->over = true;
+		s->code = forensic_end(&s->forensic);
+	} else if (polled[0].revents) {
 		on_answer(s, o);
+	}
 }
 
 /* Whether something that the command wrote is still on its way. Others that it left behind may go
@@ -237,14 +249,23 @@ static int open_console(struct session *s, const struct client_answer *a, struct
 	return console_create(&config, &s->console, e);
 }
 
-static void add_relays(struct session *s, const struct client_answer *a)
+/* input -1: none is passed on. */
+static void add_relays(struct session *s, int input, int output, int error)
 {
-	size_t next = 0;
+	if (input >= 0)
+		add_relay(&s->streams, STDIN_FILENO, input, true);
+	add_relay(&s->streams, output, STDOUT_FILENO, false);
+	add_relay(&s->streams, error, STDERR_FILENO, false);
+}
 
-	if (a->fd_count == 3)
-		add_relay(&s->streams, STDIN_FILENO, a->fds[next++], true);
-	add_relay(&s->streams, a->fds[next], STDOUT_FILENO, false);
-	add_relay(&s->streams, a->fds[next + 1], STDERR_FILENO, false);
+static int look(struct session *s, const struct options *o, const struct box_info *box,
+		const struct strv *env, struct ward_err *e)
+{
+	int r = forensic_start(o, box, env, &s->forensic, e);
+
+	if (r == 0)
+		add_relays(s, s->forensic.fds[0], s->forensic.fds[1], s->forensic.fds[2]);
+	return r;
 }
 
 static int start(struct session *s, const struct options *o, struct ward_err *e)
@@ -262,6 +283,11 @@ static int start(struct session *s, const struct options *o, struct ward_err *e)
 	x.env = env.items;
 	if (r == 0)
 		r = client_find_alive(o->words[0], &box, e);
+	if (r == 0 && o->forensic) {
+		r = look(s, o, &box, &env, e);
+		box_info_clear(&box);
+		return r;
+	}
 	if (r == 0)
 		r = client_connect(&box, &s->client, e);
 	box_info_clear(&box);
@@ -274,7 +300,9 @@ static int start(struct session *s, const struct options *o, struct ward_err *e)
 	if (a.message.op != CONTROL_STARTED || a.fd_count != (o->input && !o->tty ? 3 : 2))
 		return ward_fail(e, EPROTO, "the sandbox sent an unexpected answer");
 	if (!o->tty) {
-		add_relays(s, &a);
+		size_t first = o->input ? 1 : 0;
+
+		add_relays(s, o->input ? a.fds[0] : -1, a.fds[first], a.fds[first + 1]);
 		return 0;
 	}
 	r = open_console(s, &a, e);
@@ -287,6 +315,7 @@ int verb_exec(struct options *o)
 {
 	struct session s = { .client = NO_CLIENT,
 			     .ask.watch = NO_CLIENT,
+			     .forensic = NO_FORENSIC,
 			     .signal_fd = -1,
 			     .streams = { .inside = { -1, -1, -1 }, .unread_fd = -1 } };
 	struct ward_err e = { 0 };
