@@ -7,13 +7,15 @@
  * for words that name a program of the tree: an executable file, the first word of a command, or
  * what stands behind an interpreter. Other files (what a linter looks at) stay writable. A shell
  * script that is found in this way is read like a hook, up to a bound. A script that is named and
- * not there must not be made; what direnv's functions load is guarded, too.
+ * not there must not be made; what direnv's functions load is guarded, too, and what an .envrc
+ * names by a pattern or in a directory that a variable holds.
  */
 #include "guard/guard_leads.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <glob.h>
 #include <string.h>
 
 #include "base/io.h"
@@ -53,6 +55,11 @@ static int see_place(void *ctx, const struct trail_place *place)
 	return 0;
 }
 
+static bool is_plain(const char *text)
+{
+	return !strpbrk(text, "{}()*?[]|<>$;=\"'`");
+}
+
 static bool is_wanted(const struct naming *n, const struct probe *p,
 		      const struct command_word *word, const char *text)
 {
@@ -62,14 +69,32 @@ static bool is_wanted(const struct naming *n, const struct probe *p,
 		return false;
 	if (n->c->programs_only && p->is_missing)
 		return n->c->missing && (n->c->loads || !word->is_expanded) &&
-		       (word->is_script || (word->is_first && strchr(text, '/'))) &&
-		       !strpbrk(text, "{}()*?[]|<>$;=\"'`");
+		       (word->is_script || (word->is_first && strchr(text, '/'))) && is_plain(text);
 	if (n->c->programs_only)
 		return p->is_file && (p->is_executable || word->is_script || word->is_first ||
 				      (n->c->by_name && script));
 	if (p->is_dir)
 		return word->is_script && !word->is_directory;
 	return p->is_file || (p->is_missing && (strchr(text, '/') || script));
+}
+
+/* A directory that the command goes to, or that a variable of a script holds: what is named from
+ * there on may lie in it, also where the directory is not there yet. */
+static void add_base(struct naming *n, const struct command_word *word, const struct probe *p,
+		     const char *base, const char *text)
+{
+	bool held = word->is_value && n->c->missing, path = word->is_expanded || strchr(text, '/');
+	auto_free char *there = NULL, *real = NULL;
+
+	if (!p->is_inside || n->bases.len >= BASES_MAX || !(word->is_directory || held))
+		return;
+	there = path_join(base, text);
+	if (there && p->is_dir)
+		real = realpath(there, NULL);
+	else if (there && held && path && p->is_missing && is_plain(text) && !strstr(text, ".."))
+		real = take_ptr(there);
+	if (real && !strv_has(&n->bases, real))
+		strv_add(&n->bases, real);
 }
 
 /* One reading of a word in one directory. */
@@ -84,13 +109,7 @@ static int try_word(struct naming *n, const struct command_word *word, const cha
 	status = trail_follow(base, text, &n->f->root, see_place, &p);
 	if (status < 0)
 		return ward_fail(n->f->e, -status, "out of memory");
-	if (word->is_directory && p.is_dir && p.is_inside && n->bases.len < BASES_MAX) {
-		auto_free char *there = path_join(base, text),
-			       *real = there ? realpath(there, NULL) : NULL;
-
-		if (real && !strv_has(&n->bases, real))
-			strv_add(&n->bases, real);
-	}
+	add_base(n, word, &p, base, text);
 	return is_wanted(n, &p, word, text)
 		       ? follow_path(n->f, base, text, FOLLOW_NAMED, n->c->origin)
 		       : 0;
@@ -178,6 +197,39 @@ static int on_function(struct naming *n, const char *word)
 	return status;
 }
 
+/* Files that an .envrc names by a pattern: those of a shell's, and what is in a directory "x.d".
+ * Those that are there are guarded, and no other may come. */
+static int on_pattern(struct naming *n, const char *text)
+{
+	const char *base = n->c->bases[0], *root = n->f->g->path, *slash = strrchr(text, '/');
+	bool wanted = command_is_script(text) ||
+		      (slash && slash - text > 2 && strncmp(slash - 2, ".d", 2) == 0);
+	auto_free char *full = NULL;
+	auto_buf rule = { 0 };
+	glob_t found = { 0 };
+	int status = 0;
+
+	if (!wanted || *text == '/' || strstr(text, "..") || !path_is_beneath(base, root))
+		return 0;
+	for (const char *c = base + strlen(root); *c; c++)
+		buf_printf(&rule, "%s%c", strchr("*?[\\! #", *c) ? "\\" : "", *c);
+	text += strncmp(text, "./", 2) == 0 ? 2 : 0;
+	full = path_join(base, text);
+	buf_printf(&rule, "/%s", text);
+	if (!full || rule.failed)
+		return ward_fail(n->f->e, ENOMEM, "out of memory");
+	if (glob(full, 0, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc && status >= 0; i++)
+			status = follow_path(n->f, base, found.gl_pathv[i], FOLLOW_NAMED,
+					     n->c->origin);
+	globfree(&found);
+	if (status < 0)
+		return status;
+	strv_add(&n->f->g->rules, rule.data);
+	return n->f->g->rules.failed ? ward_fail(n->f->e, ENOMEM, "out of memory")
+				     : guard_add_rules(n->f->g, rule.data, rule.len, n->f->e);
+}
+
 static int on_word(void *ctx, const struct command_word *word)
 {
 	struct naming *n = ctx;
@@ -185,6 +237,8 @@ static int on_word(void *ctx, const struct command_word *word)
 	const char *text = home ? home : word->text, *slash = strchr(text, '/');
 	int status = n->c->loads ? on_function(n, word->text) : 0;
 
+	if (status >= 0 && n->c->loads && strpbrk(text, "*?"))
+		status = on_pattern(n, text);
 	if (status < 0)
 		return status;
 	if (word->is_expanded && slash) /* whatever the expansion gives: from the worktree, and from

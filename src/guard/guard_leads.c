@@ -400,15 +400,26 @@ int leads_above(struct follow *f)
 	return fail_memory(f->e, status);
 }
 
+/* What stands behind the last ".." of a path: what is in front may be links. */
+static const char *behind_back(const char *path)
+{
+	for (const char *at = path; (at = strstr(at, "..")) != NULL; at += 2)
+		if ((at == path || at[-1] == '/') && (!at[2] || at[2] == '/'))
+			path = at + 2 + strspn(at + 2, "/");
+	return path;
+}
+
 /* Adds a rule for a relative path at any depth. */
 static int add_rule(struct guard_root *g, const char *path, struct ward_err *e)
 {
 	auto_buf rule = { 0 };
 
+	if (*path == '/')
+		return 0;
+	path = behind_back(path);
 	while (strncmp(path, "./", 2) == 0)
 		path += 2 + strspn(path + 2, "/");
-	if (!*path || *path == '/' || strcmp(path, ".") == 0 || strcmp(path, "..") == 0 ||
-	    strncmp(path, "../", 3) == 0 || strstr(path, "/.."))
+	if (!*path || strcmp(path, ".") == 0)
 		return 0;
 	buf_puts(&rule, strchr(path, '/') ? "**/" : "");
 	for (; *path; path++) {
@@ -439,6 +450,10 @@ static int rule_of_word(void *ctx, const struct command_word *word)
 		text = slash ? slash + strspn(slash, "/") : "";
 	if (*text == '/' || *text == '~' || *text == '-' || *text == '%' || strlen(text) > 1000 ||
 	    !(strchr(text, '/') || (word->is_script && command_is_script(text))))
+		return 0;
+	/* one name alone behind "..": it may be any directory */
+	if (behind_back(text) != text && !strchr(behind_back(text), '/') &&
+	    !command_is_script(behind_back(text)))
 		return 0;
 	return add_rule(r->g, text, r->e);
 }

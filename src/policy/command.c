@@ -34,7 +34,7 @@ struct words {
 	command_fn *fn;
 	void *ctx;
 	struct buf word;
-	bool expanded;
+	bool expanded, value;
 	bool first, interpreter, any_interpreter, go; /* what the words in front of this one were */
 	bool opaque;
 };
@@ -93,6 +93,7 @@ static int hand_over(struct words *w, const char *text)
 				     .is_script = w->interpreter,
 				     .is_argument = w->any_interpreter,
 				     .is_directory = w->go,
+				     .is_value = w->value,
 				     .is_first = w->first };
 
 	return *text ? w->fn(w->ctx, &word) : 0;
@@ -107,6 +108,7 @@ static int end_word(struct words *w)
 	if (w->word.len) {
 		status = hand_over(w, w->word.data);
 		note_word(w, w->word.data);
+		w->value = false;
 	}
 	w->word.len = 0;
 	w->expanded = false;
@@ -116,7 +118,7 @@ static int end_word(struct words *w)
 static void end_command(struct words *w)
 {
 	w->first = true;
-	w->interpreter = w->any_interpreter = w->go = false;
+	w->interpreter = w->any_interpreter = w->go = w->value = false;
 }
 
 /* A quoted text with blanks in it may be one name. */
@@ -153,6 +155,7 @@ static int next_char(struct words *w, const char *text, size_t n, size_t *at)
 		w->opaque |= c == '$' || c == '`';
 	} else if (strchr(" \t\r\\=:,<>{[]", c)) {
 		status = end_word(w);
+		w->value |= c == '=';
 	} else if (strchr("\n;&|(", c)) {
 		status = end_word(w);
 		end_command(w);

@@ -10,6 +10,7 @@ struct command_word {
 	bool is_script;    /* an interpreter stands in front of it, options between them at most */
 	bool is_argument;  /* an interpreter stands somewhere in front of it */
 	bool is_directory; /* the command goes there: cd DIR, -C DIR */
+	bool is_value;     /* it stands behind "=": what a variable holds */
 	bool is_first;     /* the name of a program: looked up in PATH if it has no slash */
 };
 

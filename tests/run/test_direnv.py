@@ -22,6 +22,10 @@ CALLERS = {
     "dotenv": ("dotenv\n", ".env"), "dotenv_if_exists": ("dotenv_if_exists {}\n", "conf/.env.dev"),
     "nix": ("use nix\n", "shell.nix"), "flake": ("use flake\n", "flake.nix"),
     "direnv_load": ("direnv_load ./{}\n", "load"),
+    "a variable": ("D=$PWD/lib; . \"$D/env.sh\"\n", "lib/env.sh"),
+    "a quoted variable": ("export D=\"$PWD/lib\"\n[ -e \"$D/x\" ] || source \"$D/a.sh\"\n",
+                          "lib/a.sh"),
+    "a pattern": ("for f in env.d/*.sh; do . \"$f\"; done\n", "env.d/b.sh"),
 }
 
 
