@@ -42,6 +42,39 @@ static int see(void *ctx, const struct git_index_entry *entry)
 	return 0;
 }
 
+/* Every second entry. */
+static int choose(void *ctx, const struct git_index_entry *entry unused_arg)
+{
+	return (*(unsigned *)ctx)++ % 2;
+}
+
+static int count_skipped(void *ctx, const struct git_index_entry *entry)
+{
+	*(uint32_t *)ctx += entry->skip_worktree;
+	return 0;
+}
+
+/* What is written is an index of the same entries, and more of them are left alone. */
+static void try_skip(const uint8_t *bytes, size_t n, unsigned hash)
+{
+	auto_buf out = { 0 };
+	struct git_index_info old, info;
+	const char *why = NULL;
+	uint32_t before = 0, after = 0;
+	unsigned counter = 1;
+	int chosen = git_index_skip(bytes, n, hash, choose, &counter, &out, &why);
+
+	if (chosen < 0 && chosen != -EINVAL)
+		abort();
+	if (chosen <= 0)
+		return;
+	if (git_index_read(bytes, n, hash, count_skipped, &before, &old, &why) != 0 ||
+	    git_index_read((const uint8_t *)out.data, out.len, hash, count_skipped, &after, &info,
+			   &why) != 0 ||
+	    info.entries != old.entries || after != before + (uint32_t)chosen)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	struct git_index_info info;
@@ -71,5 +104,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	if ((status != 0 && (status != -EINVAL || !why)) ||
 	    (status == 0 && s.count != info.entries))
 		abort();
+	try_skip((const uint8_t *)whole.data, whole.len, hash);
 	return 0;
 }

@@ -262,6 +262,13 @@ static int merge_key(struct merge *m, const char *name)
 
 	if (same_values(&m->mine, &m->base, name) || same_values(&m->mine, &m->host, name))
 		return 0;
+	if (sparse_setting(m->t, m->path, name)) {
+		say_lost(m->t,
+			 "git: %s was not imported: the host's sparse checkout keeps protected "
+			 "files of the commits out of the work tree",
+			 name);
+		return 0;
+	}
 	v = worst(&m->mine, name, &why, &value);
 	if (v == GIT_CONFIG_URL) {
 		say_address(m->t, name, value);

@@ -15,8 +15,9 @@
 #include "git/protect.h"
 #include "rules/git_ref.h"
 
-#define TIPS "50"      /* of the host's branches and tags, the newest */
-#define DOUBTS_MAX 500 /* that are looked for there */
+#define TIPS "50"          /* of the host's branches and tags, the newest */
+#define DOUBTS_MAX 500     /* that are looked for there */
+#define NOBODYS "replaced" /* no file has such an id, so nobody's content clears the doubt */
 
 int doubts_add(struct doubts *d, size_t of, const char *id, const char *path)
 {
@@ -108,12 +109,12 @@ int doubts_clear_known(struct take *t, const char *git_dir, const char *also, st
 	return status ? -EIO : 0;
 }
 
-/* The entries of one index in its order: a path with its NUL, the mode, the id. What replaces an
- * entry of a shared part has no path. */
+/* The entries of one index in its order: a path with its NUL, the mode, the id, whether git leaves
+ * the file alone. What replaces an entry of a shared part has no path. */
 struct entries {
 	struct buf text;
 	unsigned hash;
-	bool nameless;
+	bool nameless, split;
 };
 
 static int list_entry(void *ctx, const struct git_index_entry *entry)
@@ -124,6 +125,7 @@ static int list_entry(void *ctx, const struct git_index_entry *entry)
 	buf_add(&l->text, entry->path, entry->path_n + 1);
 	buf_add(&l->text, &entry->mode, sizeof(entry->mode));
 	buf_add(&l->text, entry->id, l->hash);
+	buf_add(&l->text, entry->skip_worktree ? "s" : "", 1);
 	return l->text.failed ? -ENOMEM : 0;
 }
 
@@ -132,13 +134,18 @@ static int list_entries(const struct take *t, const struct file *index, struct e
 	struct git_index_info info;
 	const char *why;
 
+	int status;
+
 	*ret = (struct entries){ .hash = t->hash };
-	return index ? git_index_read((const uint8_t *)index->bytes, index->n, t->hash, list_entry,
-				      ret, &info, &why)
-		     : 0;
+	if (!index)
+		return 0;
+	status = git_index_read((const uint8_t *)index->bytes, index->n, t->hash, list_entry, ret,
+				&info, &why);
+	ret->split = info.split;
+	return status;
 }
 
-/* The path of the next entry at *at, with its mode and id at *ret_rest; NULL: no more. */
+/* The path of the next entry at *at, with its mode, id and flag at *ret_rest; NULL: no more. */
 static const char *next_entry(const struct entries *l, size_t *at, const char **ret_rest)
 {
 	const char *path = buf_text(&l->text) + *at;
@@ -146,7 +153,7 @@ static const char *next_entry(const struct entries *l, size_t *at, const char **
 	if (*at >= l->text.len)
 		return NULL;
 	*ret_rest = path + strlen(path) + 1;
-	*at = (size_t)(*ret_rest - buf_text(&l->text)) + sizeof(uint32_t) + l->hash;
+	*at = (size_t)(*ret_rest - buf_text(&l->text)) + sizeof(uint32_t) + l->hash + 1;
 	return path;
 }
 
@@ -160,10 +167,12 @@ static int doubt_entry(struct doubts *d, const struct entries *l, const char *pa
 	return doubts_add(d, 0, id, path);
 }
 
-/* Doubts about what the new index has and the old one has not: both are in the order of paths. */
-static int compare_entries(struct take *t, const char *tree, const struct entries *old,
+/* Doubts about what the new index has and the old one has not: both are in the order of paths.
+ * kept: the host's branches do not count, only the flag by which git leaves a file alone. */
+static int compare_entries(struct take *t, const char *tree, bool kept, const struct entries *old,
 			   const struct entries *now, struct doubts *d)
 {
+	size_t n = sizeof(uint32_t) + now->hash;
 	const char *old_rest = "", *rest, *path, *before;
 	size_t old_at = 0, at = 0;
 	int status = 0;
@@ -174,13 +183,14 @@ static int compare_entries(struct take *t, const char *tree, const struct entrie
 
 		while (before && strcmp(before, path) < 0)
 			before = next_entry(old, &old_at, &old_rest);
-		if (before && strcmp(before, path) == 0 &&
-		    memcmp(old_rest, rest, sizeof(mode) + now->hash) == 0)
+		if (before && strcmp(before, path) == 0 && memcmp(old_rest, rest, n + kept) == 0)
 			continue;
 		memcpy(&mode, rest, sizeof(mode));
 		/* a directory of a sparse index: what is in it is not listed */
-		if (mode == GIT_MODE_TREE || protect_has(t, tree, path, mode))
-			status = doubt_entry(d, now, path, rest);
+		if (mode != GIT_MODE_TREE && !protect_has(t, tree, path, mode))
+			continue;
+		status = kept && !rest[n] ? doubts_add(d, 0, NOBODYS, path)
+					  : doubt_entry(d, now, path, rest);
 	}
 	return status;
 }
@@ -195,9 +205,8 @@ static int doubt_name(void *ctx, const struct git_index_entry *entry)
 {
 	struct shared *s = ctx;
 
-	/* no file has such an id, so nobody's content clears it */
 	return entry->path_n && protect_has(s->t, s->tree, entry->path, entry->mode)
-		       ? doubts_add(s->doubts, 0, "replaced", entry->path)
+		       ? doubts_add(s->doubts, 0, NOBODYS, entry->path)
 		       : 0;
 }
 
@@ -244,6 +253,7 @@ int index_brings(struct take *t, const char *path, const struct file *old, const
 		       *prefix = strndup(module, *module ? strlen(path) - strlen("index") : 0);
 	struct entries before = { 0 }, now = { 0 };
 	struct doubts d = { 0 };
+	bool kept = keeps_out(t, path);
 	int status = prefix ? repository_of(t, path, &git_dir) : -ENOMEM;
 
 	*ret_path = NULL;
@@ -254,8 +264,8 @@ int index_brings(struct take *t, const char *path, const struct file *old, const
 	if (status == 0)
 		status = list_entries(t, index, &now);
 	if (status == 0)
-		status = compare_entries(t, tree, &before, &now, &d);
-	if (status == 0 && now.nameless)
+		status = compare_entries(t, tree, kept, &before, &now, &d);
+	if (status == 0 && (now.nameless || (kept && now.split)))
 		status = check_shared(t, tree, path, &d);
 	if (status == 0 && d.len)
 		status = doubts_clear_known(t, git_dir, branch, &d);

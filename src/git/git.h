@@ -182,6 +182,17 @@ must_check int take_configs(struct take *t);
 /* Refuses worktrees/ID and modules/NAME of the sandbox's own whose work tree is not in the tree or
  * does not point back. */
 must_check int check_places(struct take *t);
+/* ---- sparse.c ---- */
+
+/* Whether ward keeps protected names out of the work trees of the repository that path lies in:
+ * what its commits have of them came with an earlier run. After list_repositories(). */
+bool keeps_out(struct take *t, const char *path);
+/* Whether path is that of a sparse checkout's patterns there, and the sandbox's (NULL: removed) are
+ * others than ward's. */
+bool sparse_differs(struct take *t, const char *path, const struct file *now);
+/* Whether a setting of the configuration at path would change such a sparse checkout. */
+bool sparse_setting(struct take *t, const char *path, const char *name);
+
 /* Refuses worktrees/ID of the sandbox's own without a HEAD that leads somewhere. After take_refs().
  */
 must_check int check_heads(struct take *t);

@@ -396,18 +396,23 @@ int check_heads(struct take *t)
 
 	for (size_t i = 0; i < born.len && status == 0; i++) {
 		const char *prefix = born.items[i];
-		auto_buf path = { 0 };
+		auto_buf path = { 0 }, patterns = { 0 };
 		const struct file *head;
 
 		if (!path_is_worktree(prefix) || (i && strcmp(prefix, born.items[i - 1]) == 0))
 			continue;
 		buf_printf(&path, "%sHEAD", prefix);
-		if (path.failed)
+		buf_printf(&patterns, "%sinfo/sparse-checkout", prefix);
+		if (path.failed || patterns.failed)
 			return out_of_memory(t);
 		head = files_find(&t->view, path.data);
 		if (!head || !leads_somewhere(t, path.data, head))
 			status = refuse_place(t, prefix,
 					      "belongs to a work tree whose HEAD was not imported");
+		else if (sparse_differs(t, patterns.data, files_find(&t->view, patterns.data)))
+			status = refuse_place(t, prefix,
+					      "belongs to a work tree without the sparse checkout "
+					      "that keeps protected files away");
 	}
 	return status;
 }

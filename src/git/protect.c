@@ -106,39 +106,16 @@ int protect_open(struct take *t, const char *prefix, char **ret_tree)
 	return *ret_tree ? 0 : out_of_memory(t);
 }
 
-/* One name of the way to a path: as the sweep judges it. */
-static bool is_entry_protected(const struct protect *p, const char *path, size_t n,
-			       unsigned char type)
-{
-	auto_free char *copy = strndup(path, n);
-	struct walk_entry entry = { .path = copy, .path_len = n, .type = type };
-	const char *slash;
-
-	if (!copy)
-		return true;
-	slash = strrchr(copy, '/');
-	entry.name = slash ? slash + 1 : copy;
-	entry.name_at = (size_t)(entry.name - copy);
-	return guard_is_protected(&p->g, &entry);
-}
-
 bool protect_has(const struct take *t, const char *tree, const char *path, unsigned mode)
 {
 	auto_buf full = { 0 };
 	bool dir = mode == GIT_MODE_GITLINK || mode == GIT_MODE_TREE;
 	unsigned char type = mode == GIT_MODE_LINK ? DT_LNK : dir ? DT_DIR : DT_REG;
-	const char *slash;
-	size_t n;
 
 	buf_printf(&full, "%s%s%s", tree, *tree ? "/" : "", path);
 	if (full.failed)
 		return true;
-	n = full.len;
-	while (n && full.data[n - 1] == '/') /* a directory of a sparse index */
-		n--;
-	for (slash = strchr(full.data, '/'); slash && (size_t)(slash - full.data) < n;
-	     slash = strchr(slash + 1, '/'))
-		if (is_entry_protected(t->protect, full.data, (size_t)(slash - full.data), DT_DIR))
-			return true;
-	return is_entry_protected(t->protect, full.data, n, type);
+	while (full.len && full.data[full.len - 1] == '/') /* a directory of a sparse index */
+		full.data[--full.len] = '\0';
+	return guard_ask_way(&t->protect->g, full.data, type) != NULL;
 }

@@ -237,6 +237,13 @@ static int merge_file(struct take *t, const char *path)
 				 path);
 		return 0;
 	}
+	if (sparse_differs(t, path, v)) {
+		say_lost(t,
+			 "git: %s was not imported: the host's keeps protected files of the "
+			 "commits out of the work tree",
+			 path);
+		return 0;
+	}
 	if (place.form == GIT_FORM_HEAD && v && !leads_somewhere(t, path, v))
 		return 0;
 	if (is_patch_series(t, path)) {

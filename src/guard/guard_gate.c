@@ -74,8 +74,7 @@ static const char *ask_rules(const struct guard_root *rules, const char *path, s
 	return guard_is_protected(rules, &whole) ? guard_reason(rules, &whole) : NULL;
 }
 
-/* The same for every directory on the way, and at last for the path itself. */
-static const char *ask_way(const struct guard_root *rules, const char *path, unsigned char type)
+const char *guard_ask_way(const struct guard_root *rules, const char *path, unsigned char type)
 {
 	size_t n = strlen(path);
 
@@ -201,7 +200,7 @@ int gate_open(struct sniff *g, int dir_fd, const char *name, const struct gate_p
 	r = guard_compile(&g->tree, NULL, &all, e);
 	if (r < 0)
 		return r;
-	why = ask_way(&g->tree, g->tree.path + 1, DT_DIR);
+	why = guard_ask_way(&g->tree, g->tree.path + 1, DT_DIR);
 	if (is_in_repository(g->tree.path))
 		buf_puts(&g->closed, "it would be in a git directory");
 	else if (why)
@@ -243,7 +242,7 @@ static const char *ask_tree(const struct guard_root *around, const char *path, u
 		if (end == n)
 			break;
 	}
-	return ask_way(around, inner, type);
+	return guard_ask_way(around, inner, type);
 }
 
 const char *gate_refuses(const struct sniff *g, const char *path, unsigned char type)
@@ -255,9 +254,9 @@ const char *gate_refuses(const struct sniff *g, const char *path, unsigned char 
 		return g->closed.data;
 	if (!full)
 		return "out of memory";
-	why = ask_way(&g->tree, path, type);
+	why = guard_ask_way(&g->tree, path, type);
 	if (!why)
-		why = ask_way(&g->tree, full + 1, type);
+		why = guard_ask_way(&g->tree, full + 1, type);
 	for (size_t i = 0; i < g->around_count && !why; i++)
 		why = ask_tree(&g->around[i], full, type);
 	return why;

@@ -97,6 +97,10 @@ bool guard_is_gitlink(const struct guard_root *g, const struct walk_entry *entry
 /* Why an entry is protected; static text. */
 const char *guard_reason(const struct guard_root *g, const struct walk_entry *entry);
 
+/* Why a path (without a slash in front) is protected, or a directory on the way to it; static text,
+ * NULL: it is not. */
+const char *guard_ask_way(const struct guard_root *g, const char *path, unsigned char type);
+
 /* Adds patterns to the protected ones, with the links that could stand for their parents. */
 must_check int guard_add_rules(struct guard_root *g, const char *text, size_t n,
 			       struct ward_err *e);

@@ -21,6 +21,7 @@
 #include "rules/git_alternates.h"
 #include "guard/guard_dirs.h"
 #include "guard/guard_judge.h"
+#include "guard/guard_sparse.h"
 #include "rules/git_config.h"
 #include "rules/git_judge.h"
 #include "rules/git_link.h"
@@ -38,6 +39,7 @@ struct judging {
 	/* only what git would run or read settings from, and only what came with the run */
 	bool parts;
 	size_t refused;
+	struct strv dirs; /* the git directories in it, this one is "" */
 	struct ward_err *e;
 };
 
@@ -230,6 +232,9 @@ static int judge_file(struct judging *j, const struct walk_dir *d, const struct 
 		return take(j, d, entry,
 			    "belongs to a git am under way, whose patches could write "
 			    "protected files");
+	if (judged.form == GIT_FORM_HEAD && strcmp(entry->name, "HEAD") == 0)
+		strv_addf(&j->dirs, "%.*s", (int)(entry->name_at ? entry->name_at - 1 : 0),
+			  entry->path);
 	return judged.points ? judge_place(j, d, entry, &file, judged.form) : 0;
 }
 
@@ -298,6 +303,18 @@ static int break_shape(struct judging *j, int git_fd, const struct walk_ops *ops
 	return status;
 }
 
+/* What passed: git must not write from it what the run may not leave. */
+static int keep_out(struct judging *j, int git_fd)
+{
+	int status = 0;
+
+	if (j->dirs.failed)
+		status = ward_fail(j->e, ENOMEM, "out of memory");
+	else if (!j->since_ns && j->dirs.len)
+		status = guard_keep_out(j->g, git_fd, j->path, j->hash, &j->dirs, j->taker, j->e);
+	return status;
+}
+
 int guard_judge_repository(const struct guard_root *g, int root_fd, int git_fd, const char *path,
 			   uint64_t since_ns, const struct guard_taker *taker, struct ward_err *e)
 {
@@ -310,15 +327,15 @@ int guard_judge_repository(const struct guard_root *g, int root_fd, int git_fd, 
 			     .hash = hash_of(git_fd),
 			     .e = e };
 	size_t n = strlen(path);
+	bool named = n >= 4 && strcmp(path + n - 4, ".git") == 0 && (n == 4 || path[n - 5] == '/');
 	int status;
 
-	if (since_ns ||
-	    (n >= 4 && strcmp(path + n - 4, ".git") == 0 && (n == 4 || path[n - 5] == '/')))
-		return walk_tree(git_fd, &ops, &j, 0, e);
-	j.counts = true;
+	j.counts = !since_ns && !named;
 	status = walk_tree(git_fd, &ops, &j, 0, e);
-	if (status < 0 || !j.refused)
-		return status;
-	status = break_shape(&j, git_fd, &ops);
-	return status < 0 ? status : 1;
+	if (status >= 0 && (!j.counts || !j.refused))
+		status = keep_out(&j, git_fd);
+	else if (status >= 0)
+		status = break_shape(&j, git_fd, &ops) < 0 ? -e->code : 1;
+	strv_free(&j.dirs);
+	return status;
 }

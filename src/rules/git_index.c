@@ -235,6 +235,8 @@ static bool read_entry(struct reading *r, bool first, struct git_index_entry *en
 		return false;
 	entry->path = r->path;
 	entry->path_n = r->path_n;
+	entry->bytes = r->bytes + start;
+	entry->n = r->at - start;
 	return true;
 }
 

@@ -2,6 +2,7 @@
 #ifndef WARD_RULES_GIT_INDEX_H
 #define WARD_RULES_GIT_INDEX_H
 
+#include "base/buf.h"
 #include "rules/git_name.h"
 
 #define GIT_MODE_FILE 0100644u
@@ -21,6 +22,8 @@ struct git_index_entry {
 	size_t path_n;
 	/* of the file when the entry was made, the low 32 bits of each */
 	uint32_t ctime_s, ctime_ns, mtime_s, mtime_ns, size;
+	const uint8_t *bytes; /* the entry as it stands, n bytes with what fills it up */
+	size_t n;
 };
 
 /* What an index says beside its entries. */
@@ -45,5 +48,12 @@ typedef int git_index_fn(void *ctx, const struct git_index_entry *entry);
  * later. Returns 0, what fn stopped with, or -EINVAL with static text in *ret_why. */
 int git_index_read(const uint8_t *bytes, size_t n, unsigned hash, git_index_fn *fn, void *ctx,
 		   struct git_index_info *ret, const char **ret_why);
+
+/* Writes the index anew, with skip-worktree on each entry for which `which` returns 1 (not on
+ * directories of a sparse index, which have it). Returns how many there are (0: *out has nothing),
+ * -EINVAL with static text in *ret_why (a split index is refused, too), -ENOMEM, or what `which`
+ * failed with. */
+int git_index_skip(const uint8_t *bytes, size_t n, unsigned hash, git_index_fn *which, void *ctx,
+		   struct buf *out, const char **ret_why);
 
 #endif

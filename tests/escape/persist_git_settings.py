@@ -48,6 +48,12 @@ def escaped(s, r):
     s.t.run("git", "-c", "user.name=t", "-c", "user.email=t@example.com", "rebase", "main",
             cwd=os.path.join(s.ws, "one"))
     s.t.run("git", "st", cwd=os.path.join(s.ws, "two"))
-    left = [name for name in SETTINGS if os.path.exists(os.path.join(s.ws, name, ".git/config"))]
+    left = []
+    for name in SETTINGS:
+        path = os.path.join(s.ws, name, ".git/config")
+        text = s.t.read(path) if os.path.exists(path) else ""
+        # ward's own, which keeps protected files of the commits away
+        if text and not text.startswith("[core]\n\tsparseCheckout = true\n"):
+            left.append(name)
     s.t.say(f"configurations left: {left}")
     return os.path.exists(s.proof) or (not s.control and bool(left))

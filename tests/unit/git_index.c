@@ -244,9 +244,64 @@ static void extensions_say_what_the_entries_say(void **state unused_arg)
 	assert_true(info.split);
 }
 
+/* ---- git_index_skip.c ---- */
+
+static int choose_second(void *ctx, const struct git_index_entry *entry unused_arg)
+{
+	return (*(int *)ctx)++ == 1;
+}
+
+/* The paths, "!" behind those that git leaves alone. */
+static int list_flags(void *ctx, const struct git_index_entry *entry)
+{
+	buf_printf(ctx, "%s%s ", entry->path, entry->skip_worktree ? "!" : "");
+	return 0;
+}
+
+static void flags_are_set_in_every_version(void **state unused_arg)
+{
+	for (unsigned version = 2; version <= 4; version++) {
+		auto_buf b = { 0 }, out = { 0 }, list = { 0 };
+		struct git_index_info info;
+		const char *why;
+		int at = 0;
+
+		index_begin(&b, version, 3);
+		index_entry(&b, version, GIT_MODE_FILE, 0, 0, "a", 1);
+		index_entry(&b, version, GIT_MODE_FILE, 0, version == 4 ? 1 : 0, "bcdefgh", 7);
+		index_entry(&b, version, GIT_MODE_LINK, 0, version == 4 ? 7 : 0, "c", 1);
+		index_ext(&b, "TREE", "\0-1 0\n", 6);
+		assert_int_equal(index_end(&b, &info), 0);
+		assert_int_equal(git_index_skip((const uint8_t *)b.data, b.len, GIT_SHA1,
+						choose_second, &at, &out, &why),
+				 1);
+		assert_int_equal(git_index_read((const uint8_t *)out.data, out.len, GIT_SHA1,
+						list_flags, &list, &info, &why),
+				 0);
+		assert_string_equal(list.data, "a bcdefgh! c ");
+		assert_int_equal(info.version, version < 3 ? 3 : version);
+		assert_non_null(memmem(out.data, out.len, "TREE", 4));
+		/* the flag is there: nothing to write */
+		at = 1;
+		assert_int_equal(git_index_skip((const uint8_t *)out.data, out.len, GIT_SHA1,
+						choose_second, &at, &list, &why),
+				 1);
+		at = 2;
+		assert_int_equal(git_index_skip((const uint8_t *)out.data, out.len, GIT_SHA1,
+						choose_second, &at, &list, &why),
+				 0);
+		assert_int_equal(list.len, 0);
+		b.data[b.len - 1] ^= 1;
+		assert_int_equal(git_index_skip((const uint8_t *)b.data, b.len, GIT_SHA1,
+						choose_second, &at, &out, &why),
+				 -EINVAL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flags_are_set_in_every_version),
 		cmocka_unit_test(an_index_that_git_would_act_on_is_refused),
 		cmocka_unit_test(entries_are_in_order_and_apart),
 		cmocka_unit_test(extensions_say_what_the_entries_say),

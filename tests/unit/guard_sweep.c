@@ -163,6 +163,10 @@ static void new_repositories_are_judged(void **state)
 	assert_moved(p, "bare/config", "another file");
 	assert_moved(p, "hook/.git/hooks/pre-commit", "program that git runs");
 	assert_true(tree_has(&p->t, "hook/.git/hooks/pre-commit.sample"));
+	/* in its place is what keeps protected files of the commits away */
+	assert_true(tree_has(&p->q, "config/.git/config"));
+	assert_true(tree_has(&p->t, "config/.git/info/sparse-checkout"));
+	assert_int_equal(unlinkat(p->t.fd, "config/.git/config", 0), 0);
 	assert_moved(p, "config/.git/config", "core.fsmonitor");
 	assert_moved(p, "bare/HEAD", "as a repository");
 	assert_moved(p, "common/.git/commondir", "another directory");
