@@ -87,6 +87,7 @@ static int build_spec(const struct options *o, struct spec *ret_spec, struct pro
 		.policy_file = o->policy_file ? o->policy_file : from_env("WARD_POLICY"),
 		.policy_unnamed = !o->policy_file && from_env("WARD_POLICY"),
 		.isolation = from_env("WARD_ISOLATION"),
+		.parent = from_env("WARD_PARENT"),
 		.workspace = o->workspace,
 		.cwd = o->cwd,
 		.options = o->fields,

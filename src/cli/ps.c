@@ -84,7 +84,9 @@ static void put_row(const struct box_info *i, uint64_t now_ms, size_t columns, s
 		snprintf(state, sizeof(state), "ended (%d)", i->exit_code);
 	else
 		snprintf(state, sizeof(state), "%s",
-			 i->foreground ? "foreground" : box_state_name(i->state));
+			 i->parent[0]    ? "child"
+			 : i->foreground ? "foreground"
+					 : box_state_name(i->state));
 	put_cell(out, i->id, 22, false, false);
 	put_cell(out, i->name[0] ? i->name : "-", 10, false, false);
 	put_cell(out, state, 11, false, false);

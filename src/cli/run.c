@@ -47,6 +47,7 @@
 #include "plan/spec.h"
 #include "recover/recover.h"
 #include "run/box.h"
+#include "run/children.h"
 #include "run/commands.h"
 #include "run/proposals.h"
 
@@ -219,6 +220,7 @@ static void drop_plan(struct plan *plan, struct spec *spec)
 	canary_end(plan);
 	commands_end(plan);
 	proposals_end(plan);
+	children_end(plan);
 	plan_free(plan);
 	spec_clear(spec);
 }
@@ -237,7 +239,8 @@ static int make_plan(struct options *o, const struct box_early *early, struct re
 	if (status < 0)
 		return status;
 	if (creds_start(*ret_plan, e) < 0 || canary_start(*ret_plan, e) < 0 ||
-	    commands_start(*ret_plan, e) < 0 || proposals_start(*ret_plan, e) < 0) {
+	    commands_start(*ret_plan, e) < 0 || proposals_start(*ret_plan, e) < 0 ||
+	    children_start(*ret_plan, e) < 0) {
 		drop_plan(*ret_plan, spec);
 		return -e->code;
 	}
@@ -577,6 +580,7 @@ int run_sandbox(struct options *o, struct detached *d)
 		canary_end(plan);
 		commands_end(plan);
 		proposals_end(plan);
+		children_end(plan);
 		plan_end(plan);
 	}
 	review_close(&continued);

@@ -13,6 +13,7 @@ void boxes_json(struct json *j, const struct box_info *i)
 	json_end_array(j);
 	json_string(j, "workspace", i->workspace);
 	json_bool(j, "foreground", i->foreground);
+	json_string(j, "parent", i->parent[0] ? i->parent : NULL);
 	json_int(j, "pid", i->pid);
 	json_uint(j, "started_ms", i->started_ms);
 	if (i->state == BOX_ENDED) {

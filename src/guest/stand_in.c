@@ -1,11 +1,16 @@
 /*
- * ward's stand-in for a guarded program (process.commands with ask, or with patterns of words).
+ * ward's stand-in for a guarded program (process.commands with ask, or with patterns of words), and
+ * for ward itself inside of a sandbox that may have children (process.children).
  *
  * In: the words of a command line. Out: a request to the supervisor, with descriptors 0-2 and the
  * directory; then the program's output is its own, and its end becomes ours. Lies over the
  * program's file, runs inside with the rights of the process that started it, and decides nothing:
  * the supervisor copies the request once, decides on that copy, and ward-init starts exactly it,
  * with the program's own file (guest/exec.c). A process that writes a request itself gains nothing.
+ *
+ * At the path of ward the request goes to ward-children outside, which starts another sandbox. No
+ * terminal goes there: the output comes through pipes, which are copied to it here, and the input
+ * is empty.
  *
  * Signals are passed on to the program's process group, which is in a session of its own. Before it
  * has started they end or stop us as they would end or stop any program. Stops are passed on, too:
@@ -17,6 +22,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -30,7 +36,10 @@
 
 #define SIGNAL_SET_BYTES 8
 #define SAID_MAX 1024
-#define SOCKET "/.ward/guard/socket"
+#define GUARD_SOCKET "/.ward/guard/socket"
+#define CHILDREN_SOCKET "/.ward/children/socket"
+#define CLIENT "/.ward/bin/ward"
+#define COPY_BYTES 4096
 
 _Noreturn void stand_in_main(long *stack);
 
@@ -45,7 +54,11 @@ __asm__(".globl _start\n"
 struct stand_in {
 	int socket_fd, signal_fd;
 	bool started;
-	char *packet; /* COMMAND_MAX bytes */
+	bool is_ward; /* the request is for ward-children */
+	/* what comes for 1 and 2 where they are terminals; -1: they go along themselves */
+	int copied_fds[3];
+	char path[4096]; /* of this program */
+	char *packet;    /* COMMAND_MAX bytes */
 	size_t len;
 };
 
@@ -85,7 +98,7 @@ static void put(struct stand_in *s, const char *text)
 	size_t n = raw_strlen(text) + 1;
 
 	if (n > COMMAND_MAX - s->len)
-		fail("the arguments are too long for a program that a person is asked about");
+		fail("the arguments are too long for a program that ward starts");
 	for (size_t i = 0; i < n; i++)
 		s->packet[s->len++] = text[i];
 }
@@ -101,14 +114,11 @@ static void open_stdio(void)
 static void write_request(struct stand_in *s, char **argv, size_t argc, char **envp)
 {
 	struct command_message m = { COMMAND_MAGIC, COMMAND_START, (int32_t)argc, 0 };
-	char path[4096];
-	long n = raw_call(SYS_readlink, "/proc/self/exe", path, sizeof(path) - 1);
 
-	if (n <= 0 || argc < 1 || argc > COMMAND_WORDS_MAX)
-		fail("cannot tell which program this is");
-	path[n] = '\0';
+	if (argc < 1 || argc > COMMAND_WORDS_MAX)
+		fail("too many arguments for a program that ward starts");
 	s->len = sizeof(m);
-	put(s, path);
+	put(s, s->path);
 	for (size_t i = 0; i < argc; i++)
 		put(s, argv[i]);
 	for (; *envp && m.b < COMMAND_WORDS_MAX; envp++)
@@ -120,21 +130,52 @@ static void write_request(struct stand_in *s, char **argv, size_t argc, char **e
 		s->packet[i] = ((const char *)&m)[i];
 }
 
-static void send_request(const struct stand_in *s)
+static void find_out(struct stand_in *s)
+{
+	long n = raw_call(SYS_readlink, "/proc/self/exe", s->path, sizeof(s->path) - 1);
+
+	if (n <= 0)
+		fail("cannot tell which program this is");
+	s->path[n] = '\0';
+	s->is_ward = command_behind(s->path, CLIENT) && !s->path[sizeof(CLIENT) - 1];
+}
+
+/* What goes along in place of a terminal. */
+static int replace_terminal(struct stand_in *s, int fd)
+{
+	char modes[64];
+	int ends[2];
+
+	s->copied_fds[fd] = -1;
+	if (!s->is_ward || raw_call(SYS_ioctl, fd, TCGETS, modes) < 0)
+		return fd;
+	if (fd == 0)
+		return (int)raw_call(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC, 0);
+	if (raw_call(SYS_pipe2, ends, O_CLOEXEC) < 0)
+		fail("cannot make a pipe");
+	raw_call(SYS_fcntl, ends[0], F_SETFL, O_NONBLOCK);
+	s->copied_fds[fd] = ends[0];
+	return ends[1];
+}
+
+static void send_request(struct stand_in *s)
 {
 	FD_MESSAGE_CONTROL(COMMAND_FDS) control;
 	struct iovec iov = { .iov_base = s->packet, .iov_len = s->len };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space };
-	int fds[COMMAND_FDS] = { 0, 1, 2,
-				 (int)raw_call(SYS_openat, AT_FDCWD, ".",
-					       O_PATH | O_DIRECTORY | O_CLOEXEC, 0) };
+	int fds[COMMAND_FDS] = {
+		replace_terminal(s, 0), replace_terminal(s, 1), replace_terminal(s, 2),
+		(int)raw_call(SYS_openat, AT_FDCWD, ".", O_PATH | O_DIRECTORY | O_CLOEXEC, 0)
+	};
 	long n;
 
 	if (fds[3] < 0)
 		fail("cannot open the current directory");
 	fd_message_put(&m, fds, COMMAND_FDS);
 	n = raw_call(SYS_sendmsg, s->socket_fd, &m, MSG_NOSIGNAL);
-	raw_call(SYS_close, fds[3]);
+	for (int i = 0; i < COMMAND_FDS; i++)
+		if (fds[i] > 2)
+			raw_call(SYS_close, fds[i]);
 	/* one that is refused at once: why is in the socket */
 	if (n != (long)s->len && n != -EPIPE && n != -ECONNRESET)
 		fail("ward does not take the request");
@@ -142,13 +183,13 @@ static void send_request(const struct stand_in *s)
 
 static void connect_to_ward(struct stand_in *s)
 {
-	static const char path[] = SOCKET;
+	const char *path = s->is_ward ? CHILDREN_SOCKET : GUARD_SOCKET;
 	struct sockaddr_un at;
 
 	for (size_t i = 0; i < sizeof(at); i++)
 		((volatile char *)&at)[i] = 0;
 	at.sun_family = AF_UNIX;
-	for (size_t i = 0; i < sizeof(path); i++)
+	for (size_t i = 0; path[i]; i++)
 		at.sun_path[i] = path[i];
 	s->socket_fd = (int)raw_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (s->socket_fd < 0 || raw_call(SYS_connect, s->socket_fd, &at, sizeof(at)) < 0)
@@ -210,6 +251,19 @@ static _Noreturn void end_like(int status)
 	leave(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
+/* Whatever came before the end is there by then. */
+static void copy_output(const struct stand_in *s)
+{
+	for (int fd = 1; fd <= 2; fd++) {
+		char bytes[COPY_BYTES];
+		long n;
+
+		while (s->copied_fds[fd] >= 0 &&
+		       (n = raw_call(SYS_read, s->copied_fds[fd], bytes, sizeof(bytes))) > 0)
+			raw_call(SYS_write, fd, bytes, (size_t)n);
+	}
+}
+
 static void on_message(struct stand_in *s)
 {
 	char bytes[sizeof(struct command_message) + SAID_MAX];
@@ -223,11 +277,12 @@ static void on_message(struct stand_in *s)
 		     "this was no request");
 	for (size_t i = 0; i < sizeof(m); i++)
 		((char *)&m)[i] = bytes[i];
-	if (m.op == COMMAND_STARTED)
+	if (m.op == COMMAND_STARTED) {
 		s->started = true;
-	else if (m.op == COMMAND_ENDED)
+	} else if (m.op == COMMAND_ENDED) {
+		copy_output(s);
 		end_like(m.a);
-	else if (m.op == COMMAND_REFUSED) {
+	} else if (m.op == COMMAND_REFUSED) {
 		raw_call(SYS_write, 2, bytes + sizeof(m), (size_t)n - sizeof(m));
 		leave(m.a);
 	}
@@ -250,15 +305,22 @@ _Noreturn void stand_in_main(long *stack)
 		fail("out of memory");
 	s.packet = (char *)packet;
 	s.started = false;
+	find_out(&s);
 	connect_to_ward(&s);
 	write_request(&s, argv, argc, argv + argc + 1);
 	send_request(&s);
 	for (;;) {
-		struct pollfd polled[2] = { { s.socket_fd, POLLIN, 0 },
-					    { s.signal_fd, POLLIN, 0 } };
+		struct pollfd polled[4] = { { s.socket_fd, POLLIN, 0 },
+					    { s.signal_fd, POLLIN, 0 },
+					    { s.copied_fds[1], POLLIN, 0 },
+					    { s.copied_fds[2], POLLIN, 0 } };
 		struct signalfd_siginfo info;
 
-		raw_call(SYS_poll, polled, 2, -1);
+		raw_call(SYS_poll, polled, 4, -1);
+		copy_output(&s);
+		for (int fd = 1; fd <= 2; fd++)
+			if (polled[fd + 1].revents & POLLHUP)
+				s.copied_fds[fd] = -1;
 		if (polled[1].revents &&
 		    raw_call(SYS_read, s.signal_fd, &info, sizeof(info)) == (long)sizeof(info))
 			on_signal(&s, (int)info.ssi_signo);

@@ -32,6 +32,7 @@ static const char *const places[] = {
 	PROGRAM("ward-webhook", "hook")
 	PROGRAM("ward-audit", "cli")
 	PROGRAM("ward-explain", "cli")
+	PROGRAM("ward-children", "cli")
 	PROGRAM("ward-tool", "cli")
 	PROGRAM("ward-mcp", "cli")
 	PROGRAM("ward-ssh-agent", "ssh")

@@ -230,6 +230,7 @@ struct plan_live {
 	struct secrets *secrets;
 	struct ssh_link *ssh;            /* the ssh-agent inside; owned; NULL: none */
 	struct commands *commands;       /* answers stand-ins (run/commands.h); owned; NULL: none */
+	struct children *children;       /* starts children (run/children.h); owned; NULL: none */
 	struct inside_socket *proposals; /* ward-ask's (run/proposals.h); owned; NULL: none */
 	struct canaries *canaries;       /* files of canary.files; owned; NULL: none */
 	struct plan_tape *tape;          /* a recording; owned; NULL: none */

@@ -34,6 +34,8 @@ struct spec_request {
 	 * workspace only if its content was accepted */
 	bool policy_unnamed;
 	const char *isolation; /* of the environment, below the options; NULL: none */
+	/* of the environment: the run that starts this one as its child; NULL: none */
+	const char *parent;
 	/* of the plan and the sweep; borrowed, NULL: not shown */
 	struct progress *progress;
 	bool starts; /* it will be run: volumes that it names are made */
@@ -65,6 +67,7 @@ struct spec {
 	struct strv unnamed_files;
 	struct strv wider;       /* what the policy file and they allow beyond the rest */
 	char digest[SHA256_HEX]; /* of that file and of what it extends; "": there is none */
+	const char *parent;      /* the run whose child this is; borrowed, NULL: nobody's */
 	char *workspace;         /* absolute, links resolved */
 	char *cwd;               /* absolute */
 	bool starts;

@@ -104,9 +104,10 @@ static bool is_hosts(const struct plan *p, const char *dir)
 static void add_path(struct plan *p)
 {
 	const char *path = getenv("PATH");
+	bool own = p->spec->policy.fs_programs.len || p->spec->policy.proc_children;
 	auto_buf out = { 0 };
 
-	buf_puts(&out, p->spec->policy.fs_programs.len ? "PATH=" PLAN_PROGRAMS ":" : "PATH=");
+	buf_puts(&out, own ? "PATH=" PLAN_PROGRAMS ":" : "PATH=");
 	while (path && *path) {
 		size_t n = strcspn(path, ":");
 		auto_free char *entry = strndup(path, n);

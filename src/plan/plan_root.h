@@ -34,6 +34,8 @@ must_check int plan_add_programs(struct plan *p, struct ward_err *e);
 /* Fills the plan's commands: which programs may run (process.commands). */
 must_check int plan_add_commands(struct plan *p, struct ward_err *e);
 void plan_commands_free(struct plan_commands *c);
+/* plan_children.c: process.children. */
+must_check int plan_add_children(struct plan *p, struct ward_err *e);
 /* plan_asks.c: filesystem.ask, and ward-ask. */
 must_check int plan_add_proposals(struct plan *p, struct ward_err *e);
 must_check int plan_add_asks(struct plan *p, struct ward_err *e);
@@ -86,6 +88,9 @@ must_check int plan_add_git(struct plan *p, struct ward_err *e);
 #define PLAN_GPG PLAN_SSH "/gpg"
 #define PLAN_GPG_KEYS PLAN_SSH "/gpg_keys"
 #define PLAN_GUARD_SOCKET "/.ward/guard/socket" /* that stand-ins connect to (guest/stand_in.c) */
+/* process.children: what ward is inside, and whom it speaks to (guest/stand_in.c) */
+#define PLAN_CHILDREN_CLIENT "/.ward/bin/ward"
+#define PLAN_CHILDREN_SOCKET "/.ward/children/socket"
 #define PLAN_PROGRAMS "/.ward/bin" /* links to the policy's programs, in front of PATH */
 /* The user's home: PLAN_HOME, or that of process.user, which the caller's buffer holds then. */
 #define PLAN_USER_MAX 32

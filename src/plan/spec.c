@@ -618,6 +618,7 @@ int spec_build(const struct spec_request *r, struct spec *ret_spec, struct polic
 			  .progress = r->progress,
 			  .starts = r->starts,
 			  .own_env = r->own_env,
+			  .parent = r->parent && store_id_ns(r->parent) ? r->parent : NULL,
 			  .tty = r->tty,
 			  .observe = r->observe,
 			  .widened = r->widen,

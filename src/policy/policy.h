@@ -145,6 +145,12 @@ must_check int policy_copy(struct policy *dst, const struct policy *src, struct 
 /* A field's value as it would be written in a document, on one line; the caller frees. */
 must_check char *policy_text(const struct policy *p, enum policy_field field);
 
+/* Appends the policy as a document that says every field but those that it builds on, and those
+ * that leaves_out() (NULL: none) names by row and value. */
+void policy_document(const struct policy *p,
+		     bool (*leaves_out)(const char *path, const char *fallback, const char *text),
+		     struct buf *out);
+
 /* A row of the table, for generators of help and for messages. The texts lie in place: pointers in
  * a table would have to be relocated at every start. */
 struct policy_row {

@@ -173,3 +173,30 @@ char *policy_text(const struct policy *p, enum policy_field field)
 	}
 	return buf_take(&out);
 }
+
+void policy_document(const struct policy *p,
+		     bool (*leaves_out)(const char *path, const char *fallback, const char *text),
+		     struct buf *out)
+{
+	const char *group = "";
+	size_t group_len = 0;
+
+	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
+		enum policy_field field = (enum policy_field)i;
+		const struct policy_row *row = policy_row(field);
+		const char *dot = strchr(row->path, '.');
+		size_t n = dot ? (size_t)(dot - row->path) : 0;
+		auto_free char *text = policy_text(p, field);
+
+		out->failed |= !text;
+		if (!text || strcmp(row->path, "profile") == 0 ||
+		    strcmp(row->path, "extends") == 0 ||
+		    (leaves_out && leaves_out(row->path, row->fallback, text)))
+			continue;
+		if (n && (n != group_len || strncmp(group, row->path, n) != 0))
+			buf_printf(out, "%.*s:\n", (int)n, row->path);
+		group = row->path;
+		group_len = n;
+		buf_printf(out, "%s%s: %s\n", n ? "  " : "", dot ? dot + 1 : row->path, text);
+	}
+}

@@ -29,6 +29,7 @@
 #include "plan/inner.h"
 #include "plan/plan.h"
 #include "run/box.h"
+#include "run/children.h"
 #include "run/detach.h"
 #include "run/serve.h"
 
@@ -254,6 +255,7 @@ static int release(struct box *b, struct ward_err *e)
 	if (r == 0 && b->egress)
 		r = egress_take(b->egress, &b->run, e);
 	commands_mounted(b->plan);
+	children_mounted(b->plan);
 	inside_socket_mounted(b->plan->live->proposals);
 	return r;
 }

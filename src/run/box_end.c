@@ -25,6 +25,7 @@
 #include "observe/provenance.h"
 #include "plan/plan.h"
 #include "run/box.h"
+#include "run/children.h"
 #include "run/detach.h"
 #include "run/serve.h"
 #include "state/runs.h"
@@ -283,6 +284,7 @@ static void yield_to_reaper(const struct box *b)
 
 void box_finish(struct box *b)
 {
+	children_stop(b->plan->live, b->result); /* before the sweep: they write to its trees */
 	drain(b);
 	b->result->midline = tail_is_open(&b->streams.tail);
 	explain_failure(b);

@@ -109,6 +109,7 @@ void box_report_start(struct box *b)
 	event_text(&v, FIELD_POLICY, p->spec->policy_file);
 	event_text(&v, FIELD_PROFILE, p->spec->profile);
 	event_text(&v, FIELD_NAME, b->detached ? b->detached->name : NULL);
+	event_text(&v, FIELD_PARENT, p->spec->parent);
 	event_text(&v, FIELD_LEVEL, levels[policy->audit_level]);
 	event_text(&v, FIELD_NETWORK, modes[policy->net_mode]);
 	event_number(&v, FIELD_UID, (uint64_t)getuid());

@@ -23,6 +23,7 @@
 #include "egress/ssh.h"
 #include "gitview/git_run.h"
 #include "plan/plan.h"
+#include "run/children.h"
 #include "run/serve_internal.h"
 #include "state/runs.h"
 
@@ -543,6 +544,7 @@ enum {
 	POLL_CANARY,
 	POLL_COMMANDS,
 	POLL_PROPOSALS,
+	POLL_CHILDREN,
 	POLL_STDIO
 };
 
@@ -585,6 +587,8 @@ static void on_creds(struct box *b, const struct pollfd *polled, struct serve *s
 		box_commands_handle(b);
 	if (polled[POLL_PROPOSALS].revents)
 		box_proposals_handle(b);
+	if (polled[POLL_CHILDREN].revents)
+		children_handle(b->plan->live, b->result);
 	if (polled[POLL_SECRETS].revents)
 		secrets_handle(b->plan->live->secrets, b->result,
 			       server ? serve_secret_answered : NULL, server);
@@ -617,6 +621,7 @@ void box_watch_once(struct box *b)
 		[POLL_CANARY] = { .fd = box_canary_fd(b), .events = POLLIN },
 		[POLL_PROPOSALS] = { .fd = box_proposals_fd(b), .events = POLLIN },
 		[POLL_COMMANDS] = { .fd = box_commands_fd(b), .events = POLLIN },
+		[POLL_CHILDREN] = { .fd = children_fd(b->plan), .events = POLLIN },
 	};
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;

@@ -101,6 +101,8 @@ void boxes_write_info(const struct plan *p, const char *name, struct buf *text)
 	buf_printf(text, "started %" PRIu64 "\n", wall_ms());
 	if (name)
 		put_line(text, "name", name);
+	if (p->spec->parent)
+		put_line(text, "parent", p->spec->parent);
 	put_line(text, "workspace", p->workspace);
 	put_writable(p, text);
 	put_protect(p, text);

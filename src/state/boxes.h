@@ -27,7 +27,8 @@ struct box_info {
 	bool recovered;              /* BOX_DEAD: what it left was cleaned up */
 	/* a ward run in the foreground (runs.h); only the id is known */
 	bool foreground;
-	pid_t pid; /* of ward-box */
+	char parent[24]; /* the run that started it as its child; "": none */
+	pid_t pid;       /* of ward-box */
 	/* and when that was started, which no other process of this number has */
 	uint64_t pid_start;
 	uint64_t started_ms, ended_ms; /* of the wall clock; ended_ms 0: not known */

@@ -79,7 +79,11 @@ static int read_line(struct box_info *i, const char *key, char *value)
 			       ? 0
 			       : -EINVAL;
 	guard_unescape(value);
-	if (strcmp(key, "name") == 0) {
+	if (strcmp(key, "parent") == 0) {
+		if (!boxes_is_id(value))
+			return -EINVAL;
+		snprintf(i->parent, sizeof(i->parent), "%s", value);
+	} else if (strcmp(key, "name") == 0) {
 		if (!boxes_is_name(value))
 			return -EINVAL;
 		snprintf(i->name, sizeof(i->name), "%s", value);

@@ -124,24 +124,29 @@ void call_place_sweep(void)
 
 /* -- starting */
 
-static int write_policy(const struct call_place *at, const struct policy *p, const char *path,
-			struct ward_err *e)
+static int write_policy(const char *path, const struct buf *text, struct ward_err *e)
 {
-	auto_buf text = { 0 };
 	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r;
 
-	(void)at;
-	scope_document(p, &text);
-	if (text.failed)
+	if (text->failed)
 		return ward_fail(e, ENOMEM, "out of memory");
-	r = fd < 0 ? -errno : io_write_all(fd, buf_text(&text), text.len);
+	r = fd < 0 ? -errno : io_write_all(fd, buf_text(text), text->len);
 	return r < 0 ? ward_fail(e, -r, "cannot write the policy of the call: %s", strerror(-r))
 		     : 0;
 }
 
 int call_words(const struct call_place *at, const struct policy *p, char *const *argv,
 	       struct strv *ret_words, struct ward_err *e)
+{
+	auto_buf text = { 0 };
+
+	scope_document(p, &text);
+	return call_words_in(at, &text, p->fs_workspace, argv, ret_words, e);
+}
+
+int call_words_in(const struct call_place *at, const struct buf *document, const char *cwd,
+		  char *const *argv, struct strv *ret_words, struct ward_err *e)
 {
 	auto_free char *ward = NULL;
 	auto_free char *policy = NULL;
@@ -153,7 +158,7 @@ int call_words(const struct call_place *at, const struct policy *p, char *const 
 		policy = NULL;
 	if (!policy)
 		return ward_fail(e, ENOMEM, "out of memory");
-	r = write_policy(at, p, policy, e);
+	r = write_policy(policy, document, e);
 	if (r < 0)
 		return r;
 	strv_add(ret_words, ward);
@@ -161,7 +166,7 @@ int call_words(const struct call_place *at, const struct policy *p, char *const 
 	strv_add(ret_words, "-p");
 	strv_add(ret_words, policy);
 	strv_add(ret_words, "-C");
-	strv_add(ret_words, p->fs_workspace);
+	strv_add(ret_words, cwd);
 	strv_add(ret_words, "--report");
 	strv_addf(ret_words, "%s/report.json", at->path);
 	strv_add(ret_words, "--");

@@ -55,6 +55,10 @@ void call_result_free(struct call_result *r);
  * for callers that keep a command running. */
 must_check int call_words(const struct call_place *at, const struct policy *p, char *const *argv,
 			  struct strv *ret_words, struct ward_err *e);
+/* The same with a policy as text, and in another directory inside. */
+must_check int call_words_in(const struct call_place *at, const struct buf *document,
+			     const char *cwd, char *const *argv, struct strv *ret_words,
+			     struct ward_err *e);
 /* Starts those words with these descriptors as 0-2; it dies with this process. */
 must_check int call_start(const struct strv *words, const int fds[3], pid_t *ret_pid,
 			  struct ward_err *e);

@@ -499,25 +499,12 @@ static bool is_decided(const char *path)
 	return false;
 }
 
+static bool is_unsaid(const char *path, const char *fallback, const char *text)
+{
+	return strcmp(text, fallback) == 0 && !is_decided(path);
+}
+
 void scope_document(const struct policy *p, struct buf *out)
 {
-	const char *group = "";
-	size_t group_len = 0;
-
-	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
-		enum policy_field field = (enum policy_field)i;
-		const struct policy_row *row = policy_row(field);
-		const char *dot = strchr(row->path, '.');
-		size_t n = dot ? (size_t)(dot - row->path) : 0;
-		auto_free char *text = policy_text(p, field);
-
-		if (!text || (strcmp(text, row->fallback) == 0 && !is_decided(row->path)) ||
-		    strcmp(row->path, "profile") == 0 || strcmp(row->path, "extends") == 0)
-			continue;
-		if (n && (n != group_len || strncmp(group, row->path, n) != 0))
-			buf_printf(out, "%.*s:\n", (int)n, row->path);
-		group = row->path;
-		group_len = n;
-		buf_printf(out, "%s%s: %s\n", n ? "  " : "", dot ? dot + 1 : row->path, text);
-	}
+	policy_document(p, is_unsaid, out);
 }

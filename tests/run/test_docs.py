@@ -34,7 +34,7 @@ from harness.world import OTHER, WEB, trusted_world
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 NAMES = ("policy", "toolchains", "review", "network", "credentials", "budgets", "engines", "images",
          "audit", "libward", "containers", "install", "agents", "git", "serve",
-         "tools", "mcp", "watch")
+         "tools", "mcp", "watch", "children")
 PAGES = {"README.md": TOP / "README.md",
          "docs/README.md": TOP / "docs/README.md",
          **{f"docs/{n}.md": TOP / "docs" / f"{n}.md" for n in NAMES}}

@@ -368,6 +368,8 @@ int native_remount(const struct plan *p, struct running *run, const struct guard
 /* what lies at the place of a guarded program (guest/stand_in.c) */
 #define NATIVE_GUARD ".ward/guarded"
 #define NATIVE_ASK ".ward/ask/ward-ask" /* ASK_DIR of protocol/ask.h (guest/ask.c) */
+/* ward inside, where the sandbox may have children (guest/stand_in.c) */
+#define NATIVE_CLIENT ".ward/bin/ward"
 /* Covers denied programs; with an allow list, puts the stand-in over the loader. */
 long native_commands(struct native_child *c);
 long native_create_file(int dir_fd, const char *target, const char *text, size_t n, unsigned mode);

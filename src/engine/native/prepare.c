@@ -106,6 +106,10 @@ static int prepare_landlock(struct native_child *c, const struct plan *p, struct
 		add_landlock_path(c, "/" NATIVE_ASK, LANDLOCK_READ | LANDLOCK_EXECUTE);
 		extra++;
 	}
+	if (list && p->spec->policy.proc_children) {
+		add_landlock_path(c, "/" NATIVE_CLIENT, LANDLOCK_READ | LANDLOCK_EXECUTE);
+		extra++;
+	}
 	add_landlock_path(c, "/proc", LANDLOCK_READ | LANDLOCK_MODIFY);
 	add_landlock_path(c, "/dev", LANDLOCK_READ | LANDLOCK_MODIFY | LANDLOCK_DEVICE);
 	add_landlock_path(c, "/dev/shm", full);
