@@ -95,8 +95,8 @@ void control_snapshot(struct conn *c)
 
 	if (!s)
 		return;
-	if (strcmp(q.name, "base") == 0) {
-		conn_refuse(c, 400, "\"base\" is a template; give the snapshot another name");
+	if (route_is_built_in(q.name)) {
+		conn_refuse(c, 400, "\"%s\" is a template; give the snapshot another name", q.name);
 		return;
 	}
 	if (!snapshot_make(c->front, s, q.name, c, made, &status, &why)) {

@@ -128,10 +128,24 @@ bool access_envd(struct conn *c, const struct sandbox *s)
 	return false;
 }
 
+/* The code interpreter's port is one like others, but for what runs code: that is ward-envd's
+ * business, and needs its token. */
+static bool access_execute(struct conn *c, const struct sandbox *s)
+{
+	auto_free char *token = field(c, "x-access-token");
+
+	return c->to.port != INTERPRETER_PORT || !data_path_is(c, "/execute") || c->debug ||
+	       (token && access_is_sandbox_token(c, s, false, token));
+}
+
 bool access_port(struct conn *c, const struct sandbox *s)
 {
 	auto_free char *token = field(c, "e2b-traffic-access-token");
 
+	if (!access_execute(c, s)) {
+		conn_refuse(c, 401, "unauthorized access, please provide a valid access token");
+		return false;
+	}
 	if (!s->private_traffic || (token && access_is_sandbox_token(c, s, true, token)))
 		return true;
 	conn_refuse(c, 403, "this sandbox's ports need the header e2b-traffic-access-token");

@@ -63,7 +63,7 @@ int keeper_find_policy(struct work *w, char ret[PATH_MAX])
 		if (access(ret, R_OK) == 0)
 			return 0;
 	}
-	if (strcmp(w->q.template, "base") != 0)
+	if (!route_is_built_in(w->q.template))
 		return keeper_bad(w, ENOENT, "there is no such template");
 	snprintf(ret, PATH_MAX, "%s", w->k->base);
 	return 0;

@@ -64,7 +64,7 @@ struct keeper {
 	const char *ward;      /* the program */
 	const char *envd;      /* the path of ward-envd */
 	const char *templates; /* directory of policies, NAME.yaml; may be NULL */
-	const char *base;      /* the policy of the template "base" where the directory has none */
+	const char *base;      /* the policy of a built-in template where the directory has none */
 	const char *workspace; /* an empty directory */
 	int snapshots_fd;      /* the directory of snapshots */
 	char tag[TAG + 1];

@@ -35,6 +35,12 @@ bool route_is_template(const char *name)
 	return n > 0 && n <= TEMPLATE_MAX && !name[n] && *name != '-';
 }
 
+/* The other one is what E2B's code interpreter SDKs ask for. */
+bool route_is_built_in(const char *name)
+{
+	return strcmp(name, "base") == 0 || strcmp(name, "code-interpreter-v1") == 0;
+}
+
 bool route_read_template(const char *text, char ret[TEMPLATE_MAX + 1])
 {
 	size_t n = strcspn(text, ":");

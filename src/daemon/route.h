@@ -10,6 +10,7 @@
 
 #define SANDBOX_ID 20 /* characters: lower-case letters and digits */
 #define ENVD_PORT 49983
+#define INTERPRETER_PORT 49999 /* the code interpreter of ward-envd listens there */
 #define TEMPLATE_MAX 63
 #define NAMED_MAX 80 /* of what a path of the control plane names: "NAME:TAG" */
 
@@ -29,6 +30,8 @@ must_check int route_host(const struct host *host, const struct http_fields *fie
 
 /* Whether it is a name that a template may have. */
 bool route_is_template(const char *name);
+/* Whether the server has it without a file, and no snapshot may be called so. */
+bool route_is_built_in(const char *name);
 /* Reads what a request calls a template: NAME or NAME:TAG; the tag is "latest" or as in
  * "default". False: it cannot be one. */
 must_check bool route_read_template(const char *text, char ret[TEMPLATE_MAX + 1]);

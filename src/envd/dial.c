@@ -1,7 +1,8 @@
 /*
  * Connections to ports of the sandbox. In: a stream and a port. Out: a TCP connection to the
  * sandbox's own loopback, 127.0.0.1 and then ::1, and its bytes in both directions. It is made
- * inside, so it reaches what programs inside reach, and nothing else.
+ * inside, so it reaches what programs inside reach, and nothing else. Where nobody listens on the
+ * code interpreter's port, that one is started.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "envd/call.h"
+#include "envd/interpreter.h"
 
 #define CHUNK 16384
 
@@ -30,6 +32,13 @@ static int dial(unsigned port)
 		return fd;
 	own_close_fd(&fd);
 	return -1;
+}
+
+static int dial_or_start(unsigned port)
+{
+	int fd = dial(port);
+
+	return fd < 0 && port == INTERPRETER_PORT && interpreter_start(NULL) ? dial(port) : fd;
 }
 
 struct way {
@@ -60,7 +69,7 @@ static void *go_in(void *argument)
 
 void dial_serve(struct stream *s, unsigned port)
 {
-	struct way w = { s, dial(port) };
+	struct way w = { s, dial_or_start(port) };
 	char bytes[CHUNK];
 	pthread_t other;
 	ssize_t n;

@@ -21,8 +21,23 @@
 #include "base/io.h"
 #include "envd/archive_run.h"
 #include "envd/call.h"
+#include "envd/interpreter.h"
 
-static const struct server server = { call_serve };
+/* A setting READY=WHAT is something for the code interpreter to have ready. */
+static void configured(const struct strv *settings)
+{
+	static const char name[] = ENVD_READY "=";
+	auto_strv ready = { 0 };
+
+	for (size_t i = 0; i < settings->len; i++)
+		if (strncmp(settings->items[i], name, sizeof(name) - 1) == 0)
+			strv_add(&ready, settings->items[i] + sizeof(name) - 1);
+	if (ready.len && !ready.failed)
+		(void)interpreter_start(&ready);
+	interpreter_set_config();
+}
+
+static const struct server server = { call_serve, configured };
 
 static socklen_t address(struct sockaddr_un *a)
 {
@@ -113,6 +128,8 @@ int main(int argc, char **argv)
 	auto_fd listen_fd = -1;
 	int in_fd, out_fd, null_fd;
 
+	if (argc > 1 && strcmp(argv[1], INTERPRETER_OPTION) == 0)
+		return interpreter_main(argv + 2);
 	if (argc > 1)
 		return run_command(argv[1]);
 	signal(SIGPIPE, SIG_IGN);

@@ -1,19 +1,17 @@
 /*
  * Starting a process in the sandbox. In: what a client asked for. Out: a process in a session of
  * its own, with pipes or a terminal. It gets nothing of ward-envd's but its environment: all other
- * descriptors are closed on exec. posix_spawn() is used, because other threads run: between fork
- * and exec nothing of ours is called.
+ * descriptors are closed on exec.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "envd/process.h"
+#include "envd/launch.h"
 
 static void set_env(struct strv *env, const char *line)
 {
@@ -133,17 +131,8 @@ static int spawn(const struct process_spec *s, const struct ends *e, const char 
 		 const char *cwd, const struct strv *env, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t files;
-	posix_spawnattr_t a;
-	sigset_t none, all;
 	int r = posix_spawn_file_actions_init(&files);
 
-	posix_spawnattr_init(&a);
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawnattr_setsigmask(&a, &none);
-	posix_spawnattr_setsigdefault(&a, &all);
-	posix_spawnattr_setflags(&a, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-					     POSIX_SPAWN_SETSIGDEF);
 	for (int i = 0; i < 3 && r == 0; i++)
 		if (!s->pty)
 			r = posix_spawn_file_actions_adddup2(&files, e->inner[i], i);
@@ -153,11 +142,9 @@ static int spawn(const struct process_spec *s, const struct ends *e, const char 
 			r = posix_spawn_file_actions_adddup2(&files, 0, i);
 	if (r == 0)
 		r = posix_spawn_file_actions_addchdir_np(&files, cwd);
-	if (r == 0)
-		r = posix_spawn(ret_pid, program, &files, &a, s->argv.items, env->items);
-	posix_spawnattr_destroy(&a);
+	r = r == 0 ? launch(program, &files, &s->argv, env->items, ret_pid) : -r;
 	posix_spawn_file_actions_destroy(&files);
-	return -r;
+	return r;
 }
 
 static void keep_ends(struct process *p, struct ends *e)

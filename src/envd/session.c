@@ -13,6 +13,7 @@
 #include <sys/eventfd.h>
 
 #include "base/io.h"
+#include "envd/launch.h"
 
 struct stream {
 	struct session *session;
@@ -318,20 +319,6 @@ static void *serve(void *argument)
 	return NULL;
 }
 
-static int start_thread(void *(*body)(void *), void *argument)
-{
-	pthread_attr_t a;
-	pthread_t t;
-	int r;
-
-	pthread_attr_init(&a);
-	pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&a, 256 * 1024);
-	r = pthread_create(&t, &a, body, argument);
-	pthread_attr_destroy(&a);
-	return -r;
-}
-
 static struct stream *stream_new(struct session *n, uint32_t id)
 {
 	struct stream *s = calloc(1, sizeof(*s));
@@ -385,7 +372,7 @@ static void begin_stream(struct session *n, const struct envd_frame *f, const ch
 		send_frame(n, f->stream, ENVD_RESET, NULL, 0);
 		if (b)
 			stream_drop(b->stream);
-	} else if (start_thread(serve, b) == 0) {
+	} else if (launch_thread(serve, b) == 0) {
 		return;
 	} else {
 		stream_drop(b->stream); /* which sends a reset */
@@ -409,12 +396,21 @@ static struct stream *find(struct session *n, uint32_t id)
 	return s;
 }
 
-static void take_config(const char *bytes, size_t n)
+/* What begins with a point is no variable, but a setting of wardd. */
+static void take_config(struct session *s, const char *bytes, size_t n)
 {
+	auto_strv everything = { 0 }, settings = { 0 };
+
+	split(bytes, n, &everything);
 	pthread_mutex_lock(&config_lock);
 	strv_free(&config);
-	split(bytes, n, &config);
+	for (size_t i = 0; i < everything.len; i++)
+		if (*everything.items[i] == '.')
+			strv_add(&settings, everything.items[i] + 1);
+		else
+			strv_add(&config, everything.items[i]);
 	pthread_mutex_unlock(&config_lock);
+	s->server->configured(&settings);
 }
 
 void session_config(struct strv *out)
@@ -448,7 +444,7 @@ static void take_frame(struct session *n, const struct envd_frame *f, const char
 	uint32_t more = 0;
 
 	if (f->type == ENVD_CONFIG) {
-		take_config(bytes, f->bytes);
+		take_config(n, bytes, f->bytes);
 		return;
 	}
 	if (f->type == ENVD_CALL || f->type == ENVD_DIAL) {
@@ -513,7 +509,7 @@ int session_begin(int in_fd, int out_fd, const struct server *server)
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_mutex_init(&n->write_lock, NULL);
 	__atomic_add_fetch(&sessions, 1, __ATOMIC_RELAXED);
-	r = start_thread(read_frames, n);
+	r = launch_thread(read_frames, n);
 	if (r < 0) {
 		__atomic_sub_fetch(&sessions, 1, __ATOMIC_RELAXED);
 		session_drop(n);

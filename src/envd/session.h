@@ -18,6 +18,8 @@ struct stream;
  * call is NULL, and port is set. call: NAME=VALUE, owned by the server. */
 struct server {
 	void (*serve)(struct stream *s, struct strv *call, unsigned port);
+	/* The variables have changed; settings of wardd came with them, without their points. */
+	void (*configured)(const struct strv *settings);
 };
 
 /* Runs a session in a new thread until wardd has closed its side; takes the descriptors. */

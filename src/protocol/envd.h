@@ -20,6 +20,7 @@
 #define ENVD_END_ALL "--end-all"     /* its argument: ends all other processes of the sandbox */
 #define ENVD_SAVE "--save"           /* writes an archive of the files to standard output */
 #define ENVD_LOAD "--load"           /* makes the files of one that standard input has */
+#define ENVD_READY "ready"           /* .ready=LANGUAGE:MODULE,... in CONFIG: the interpreter's */
 #define ENVD_SOCKET "ward-envd-1"    /* abstract, in the sandbox's own network namespace */
 #define ENVD_FRAME_BYTES (32 * 1024) /* most bytes of a frame behind its header */
 #define ENVD_HEADER 8
@@ -36,7 +37,7 @@ enum envd_code {
 };
 
 enum envd_type {
-	ENVD_CONFIG = 1, /* NAME=VALUE, each with a NUL: the sandbox's variables */
+	ENVD_CONFIG = 1, /* NAME=VALUE, each with a NUL: the sandbox's variables; .NAME: settings */
 	ENVD_CALL,       /* NAME=VALUE, each with a NUL: method, path, query, and fields */
 	ENVD_DIAL,       /* the port, two bytes */
 	ENVD_HEAD,       /* struct envd_head */

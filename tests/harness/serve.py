@@ -156,6 +156,12 @@ class Box:
         return self.server.ask("DELETE", f"/sandboxes/{self.id}").status
 
 
+def environment(s):
+    """What points a stock SDK at the server."""
+    url = f"http://127.0.0.1:{s.port}"
+    return {"E2B_API_URL": url, "E2B_SANDBOX_URL": url, "E2B_API_KEY": s.key}
+
+
 def messages(response):
     """The messages of a stream; the last one is {"end": what the end said}. A stream that breaks
     off has no such one."""

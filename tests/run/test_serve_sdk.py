@@ -4,7 +4,7 @@ registry these tests are skipped."""
 import os
 
 from harness import serial, timeout
-from harness.serve import sdk, Server
+from harness.serve import environment, sdk, Server
 
 NATIVE_ONLY = "the same calls run sanitized in test_serve.py; the SDKs bring their own programs"
 
@@ -195,11 +195,6 @@ except SandboxNotFoundException:
     pass
 print("all fine")
 """
-
-
-def environment(s):
-    url = f"http://127.0.0.1:{s.port}"
-    return {"E2B_API_URL": url, "E2B_SANDBOX_URL": url, "E2B_API_KEY": s.key}
 
 
 def run_js(t, text, env):
