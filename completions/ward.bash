@@ -285,10 +285,10 @@ _ward_options() {
 		other=""
 		;;
 	serve)
-		options="--dev --listen --templates --state --max --quota --snapshot-quota --add-key --role --limits --rate --debug --help -h"
+		options="--dev --listen --templates --state --max --quota --snapshot-quota --pool --warm --add-key --role --limits --rate --debug --help -h"
 		file=""
 		directory="--templates --state"
-		other="--listen --max --quota --snapshot-quota --add-key --role --limits --rate"
+		other="--listen --max --quota --snapshot-quota --pool --warm --add-key --role --limits --rate"
 		;;
 	*)
 		options='' file='' directory='' other=''

@@ -514,6 +514,8 @@ complete -c ward -n '__fish_seen_subcommand_from serve' -l state -x -a '(__fish_
 complete -c ward -n '__fish_seen_subcommand_from serve' -l max -x -d 'most sandboxes at one time; default: 1000'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l quota -x -d 'most sandboxes of one owner; default: 1000'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l snapshot-quota -x -d 'most MiB of one owner\'s snapshots; default: 10240'
+complete -c ward -n '__fish_seen_subcommand_from serve' -l pool -x -d 'start so many sandboxes of a template ahead of their clients'
+complete -c ward -n '__fish_seen_subcommand_from serve' -l warm -x -d 'have python or javascript ready in sandboxes of a template; LANG:MODULE+...: with modules'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l add-key -x -d 'make a key, print it, and exit; OWNER "*": of the whole server'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l role -x -d 'of the key: viewer, runner, operator, approver or admin; default: admin'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l limits -x -d 'of the key: an object with labels, templates, engines, sources, hours or sandboxID'

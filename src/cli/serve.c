@@ -31,6 +31,8 @@ int verb_serve(struct options *o)
 	add(&argv, "--max", o->serve_max);
 	add(&argv, "--quota", o->serve_quota);
 	add(&argv, "--snapshot-quota", o->serve_snapshot_quota);
+	add(&argv, "--pool", o->serve_pool);
+	add(&argv, "--warm", o->serve_warm);
 	add(&argv, "--add-key", o->serve_add_key);
 	add(&argv, "--role", o->serve_role);
 	add(&argv, "--limits", o->serve_limits);

@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "daemon/control_access.h"
+#include "daemon/pool.h"
 #include "daemon/snapshot.h"
 
 #define TIMEOUT_V1_S 15
@@ -95,20 +96,35 @@ static uint64_t memory_left(void)
 	return at && sscanf(at, "MemAvailable: %llu", &kib) == 1 ? kib * 1024 : 0;
 }
 
-bool control_admit(struct front *f, const char *owner, unsigned *ret_status, char ret_why[128])
+bool control_has_memory(const struct front *f)
 {
 	uint64_t left = memory_left();
 
+	return !left || left >= f->least_memory;
+}
+
+/* The owner's share, apart from what the server has room for. */
+static bool is_within_quota(struct front *f, const char *owner, unsigned *ret_status,
+			    char ret_why[128])
+{
+	if (sandbox_count_of(f, owner, false) < f->quota &&
+	    sandbox_count_of(f, owner, true) < f->quota)
+		return true;
+	*ret_status = 429;
+	snprintf(ret_why, 128, "you have %u sandboxes already, which is your quota", f->quota);
+	f->counters.refused++;
+	return false;
+}
+
+bool control_admit(struct front *f, const char *owner, unsigned *ret_status, char ret_why[128])
+{
+	if (!is_within_quota(f, owner, ret_status, ret_why))
+		return false;
 	*ret_status = 503;
-	if (sandbox_count_of(f, owner, false) >= f->quota ||
-	    sandbox_count_of(f, owner, true) >= f->quota) {
-		*ret_status = 429;
-		snprintf(ret_why, 128, "you have %u sandboxes already, which is your quota",
-			 f->quota);
-	} else if (f->sandbox_count >= f->most) {
+	if (f->sandbox_count >= f->most && !pool_give_way(f)) {
 		snprintf(ret_why, 128, "the server has %u sandboxes already, and takes no more",
 			 f->most);
-	} else if (left && left < f->least_memory) {
+	} else if (!control_has_memory(f)) {
 		snprintf(ret_why, 128, "the server has too little memory left for a new sandbox");
 	} else if (f->jobs_used > JOBS_MAX / 2) {
 		snprintf(ret_why, 128, "too many sandboxes are being started");
@@ -171,53 +187,91 @@ static void created(struct conn *c, int result, const char *text)
 		answer_sandbox(c, 201, s);
 }
 
+/* Makes it the client's. */
+static void fill(struct conn *c, struct sandbox *s, struct create *q)
+{
+	int64_t usual_s = c->verb == ROUTE_create_v2 ? TIMEOUT_V2_S : TIMEOUT_V1_S;
+
+	memcpy(s->owner, c->owner, sizeof(s->owner));
+	s->started_ms = front_now_ms();
+	s->end_ms = s->started_ms + 1000 * (q->timeout_s > 0 ? q->timeout_s : usual_s);
+	s->auto_pause = q->auto_pause;
+	s->auto_resume = q->auto_resume;
+	s->private_traffic = q->private_traffic;
+	s->pause_files = q->pause_files;
+	s->mask_host = q->mask_host.len ? buf_take(&q->mask_host) : NULL;
+	s->no_network = q->no_network;
+	s->internet = q->internet;
+	s->metadata = q->metadata.len ? buf_take(&q->metadata) : NULL;
+	s->config = q->config;
+	q->config = (struct buf){ 0 };
+	memcpy(c->sandbox, s->id, sizeof(s->id));
+}
+
+static void start_new(struct conn *c, const struct sandbox *wanted, struct create *q)
+{
+	struct front *f = c->front;
+	char id[SANDBOX_ID + 1], why[128];
+	struct sandbox *s;
+	unsigned status;
+
+	if (!control_admit(f, c->owner, &status, why)) {
+		conn_refuse(c, status, "%s", why);
+		return;
+	}
+	s = sandbox_make_id(f, id) ? sandbox_new(f) : NULL;
+	if (!s) {
+		conn_refuse(c, 500, "out of memory");
+		return;
+	}
+	memcpy(s->id, id, sizeof(id));
+	memcpy(s->template, wanted->template, sizeof(s->template));
+	memcpy(s->snapshot, wanted->snapshot, sizeof(s->snapshot));
+	fill(c, s, q);
+	sandbox_tokens(f, s);
+	if (registry_put(f, s) < 0 || sandbox_start(f, s) < 0) {
+		sandbox_remove(f, s, "it was not started");
+		conn_refuse(c, 503, "the server is busy, or cannot write its registry");
+	} else {
+		sandbox_wait(s, c, created);
+	}
+}
+
+/* It is there already: it only has to become the client's, in the registry first. */
+static void hand_over(struct conn *c, struct sandbox *s, struct create *q)
+{
+	fill(c, s, q);
+	if (registry_put(c->front, s) < 0) {
+		sandbox_end(c->front, s, "the registry cannot be written");
+		conn_refuse(c, 503, "the registry cannot be written");
+		return;
+	}
+	link_configure(s->link);
+	sandbox_handed_over(c->front, s);
+	answer_sandbox(c, 201, s);
+}
+
 static void create(struct conn *c)
 {
 	struct front *f = c->front;
+	struct sandbox wanted = { 0 }, *s = NULL;
 	struct create q = { 0 };
-	struct sandbox *s = NULL;
-	char id[SANDBOX_ID + 1], why[128];
+	char why[128];
 	unsigned status;
 
 	if (!control_read_create((const uint8_t *)buf_text(&c->body), c->body.len, &q)) {
 		conn_refuse(c, q.status, "%s", q.wrong);
-	} else if (!control_admit(f, c->owner, &status, why)) {
+	} else if (!is_within_quota(f, c->owner, &status, why)) {
 		conn_refuse(c, status, "%s", why);
-	} else {
-		s = sandbox_make_id(f, id) ? sandbox_new(f) : NULL;
-		if (!s)
-			conn_refuse(c, 500, "out of memory");
-	}
-	if (s && !use_snapshot(c, s, &q)) {
-		sandbox_remove(f, s, "it was not started");
+	} else if (!use_snapshot(c, &wanted, &q)) {
 		conn_refuse(c, 400, "envVars, with those of the snapshot, are larger than 24 KiB");
-	} else if (s && !may_create(c, s, &q)) {
-		sandbox_remove(f, s, "it was not started");
-	} else if (s) {
-		memcpy(s->id, id, sizeof(id));
-		memcpy(s->owner, c->owner, sizeof(s->owner));
-		s->started_ms = front_now_ms();
-		s->end_ms = s->started_ms + 1000 * (q.timeout_s > 0              ? q.timeout_s
-						    : c->verb == ROUTE_create_v2 ? TIMEOUT_V2_S
-										 : TIMEOUT_V1_S);
-		s->auto_pause = q.auto_pause;
-		s->auto_resume = q.auto_resume;
-		s->private_traffic = q.private_traffic;
-		s->pause_files = q.pause_files;
-		s->mask_host = q.mask_host.len ? buf_take(&q.mask_host) : NULL;
-		s->no_network = q.no_network;
-		s->internet = q.internet;
-		s->metadata = q.metadata.len ? buf_take(&q.metadata) : NULL;
-		s->config = q.config;
-		q.config = (struct buf){ 0 };
-		sandbox_tokens(f, s);
-		memcpy(c->sandbox, id, sizeof(id));
-		if (registry_put(f, s) < 0 || sandbox_start(f, s) < 0) {
-			sandbox_remove(f, s, "it was not started");
-			conn_refuse(c, 503, "the server is busy, or cannot write its registry");
-		} else {
-			sandbox_wait(s, c, created);
-		}
+	} else if (may_create(c, &wanted, &q)) {
+		if (!*wanted.snapshot)
+			s = pool_take(f, c->owner, wanted.template, q.no_network);
+		if (s)
+			hand_over(c, s, &q);
+		else
+			start_new(c, &wanted, &q);
 	}
 	control_free_create(&q);
 }

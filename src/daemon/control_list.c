@@ -162,7 +162,8 @@ static bool is_behind(const struct sandbox *s, const struct filter *f)
 
 static bool is_wanted(struct conn *c, const struct sandbox *s, const struct filter *f)
 {
-	if (s->state == SANDBOX_ENDING || s->state == SANDBOX_STARTING || !access_sees(c, s))
+	if (s->pool || s->state == SANDBOX_ENDING || s->state == SANDBOX_STARTING ||
+	    !access_sees(c, s))
 		return false;
 	if (s->state == SANDBOX_PAUSED ? !f->paused : !f->running)
 		return false;

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "daemon/front.h"
+#include "daemon/pool.h"
 
 static uint64_t number(const char *json, const char *key)
 {
@@ -126,5 +126,6 @@ void control_server_metrics(struct conn *c)
 		   "# TYPE ward_sandbox_start_seconds summary\n"
 		   "ward_sandbox_start_seconds_sum %.6f\nward_sandbox_start_seconds_count %llu\n",
 		   (double)n->start_us / 1e6, (unsigned long long)n->starts);
+	pool_metrics(f, &out);
 	conn_answer(c, 200, "text/plain; version=0.0.4; charset=utf-8", &out, NULL);
 }

@@ -4,7 +4,7 @@
  * closed while events are under way is freed behind them. Also the log: one JSON object a line on
  * standard error.
  */
-#include "daemon/front.h"
+#include "daemon/pool.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -94,14 +94,16 @@ static void signal_ready(struct source *s, uint32_t events)
 
 	(void)events;
 	(void)!read(s->fd, &info, sizeof(info));
-	if (!f->dev || f->stopping) {
+	if ((!f->dev && !f->pool_count) || f->stopping) {
 		f->stop = true;
 		return;
 	}
-	/* sandboxes of a development server end with it; all others outlive the server */
+	/* what waits in pools ends with the server, and all sandboxes of a development server;
+	 * others outlive it */
 	f->stopping = true;
 	f->stop_ms = io_now_ms() + STOP_MS;
-	for (struct sandbox *b = f->sandboxes, *next; b; b = next) {
+	pool_end_all(f);
+	for (struct sandbox *b = f->sandboxes, *next; f->dev && b; b = next) {
 		next = b->next;
 		if (b->state != SANDBOX_ENDING)
 			sandbox_end(f, b, "the server ends");
@@ -138,6 +140,15 @@ static void keep_debug(struct front *f)
 		sandbox_remove(f, s, "it was not started");
 }
 
+/* Whether something is there that must end before the server may. */
+static bool is_ending(const struct front *f)
+{
+	for (const struct sandbox *s = f->sandboxes; s; s = s->next)
+		if (f->dev || s->pool)
+			return true;
+	return false;
+}
+
 static void tick(struct front *f)
 {
 	uint64_t now = io_now_ms();
@@ -157,7 +168,8 @@ static void tick(struct front *f)
 	events_tick(f);
 	access_tick(f, false);
 	keep_debug(f);
-	if (f->stopping && (!f->sandbox_count || now > f->stop_ms))
+	pool_tick(f);
+	if (f->stopping && (!is_ending(f) || now > f->stop_ms))
 		f->stop = true;
 }
 

@@ -9,6 +9,7 @@
  *               data_answer.c  what comes back
  *   link.c      the connection to the ward-envd of a sandbox
  *   sandbox.c   what is known of sandboxes; their end
+ *   pool.c      sandboxes that are started ahead of their clients (pool.h)
  *   snapshot.c  what is known of snapshots    fork.c    control_snapshot.c  their calls
  *   jobs.c      requests to the keeper    templates.c  what it says of templates
  *   control_access.c  who a client is, and what it may (access.def)    control_token.c  tokens
@@ -44,6 +45,7 @@ struct credential;
 struct bucket;
 struct stop;
 struct asking;
+struct pool;
 
 /* What epoll waits for. */
 struct source {
@@ -53,7 +55,13 @@ struct source {
 
 /* -- sandboxes */
 
-enum sandbox_state { SANDBOX_STARTING, SANDBOX_RUNNING, SANDBOX_PAUSED, SANDBOX_ENDING };
+enum sandbox_state {
+	SANDBOX_STARTING,
+	SANDBOX_RUNNING,
+	SANDBOX_PAUSED,
+	SANDBOX_ENDING,
+	SANDBOX_POOLED
+};
 
 struct sandbox {
 	struct sandbox *next;
@@ -85,6 +93,8 @@ struct sandbox {
 	uint64_t cpu_ms, uptime_ms;    /* as the last metrics had them */
 	char snapshot[SANDBOX_ID + 1]; /* whose files it begins with; "": none */
 	struct fork *fork;             /* that it is started for */
+	struct pool *pool;             /* in which it waits: no client has it, or knows of it */
+	unsigned epoch;                /* of the pool's policy */
 };
 
 /* -- the keeper's answers */
@@ -200,6 +210,8 @@ struct front {
 	sqlite3 *db;
 	struct sandbox *sandboxes;
 	size_t sandbox_count;
+	struct pool *pools;
+	size_t pool_count;
 	struct snapshot *snapshots;
 	struct fork *forks;
 	uint64_t snapshot_quota; /* bytes of one owner */
@@ -254,6 +266,7 @@ void jobs_ready(struct source *s, uint32_t events);
 
 /* -- sandbox.c */
 
+/* NULL also for one that waits in a pool. */
 struct sandbox *sandbox_find(struct front *f, const char *id);
 struct sandbox *sandbox_new(struct front *f);
 /* Takes it out of the list and of the registry, ends its link, and answers all who wait. */
@@ -275,6 +288,8 @@ void sandbox_tick(struct front *f);
 must_check int sandbox_pause(struct front *f, struct sandbox *s, bool files_only);
 must_check int sandbox_resume(struct front *f, struct sandbox *s, bool files_only);
 must_check int sandbox_start(struct front *f, struct sandbox *s);
+/* Counts and logs that one that waited in a pool is a client's now. */
+void sandbox_handed_over(struct front *f, struct sandbox *s);
 /* Begins to take its network away. */
 must_check int sandbox_cut(struct front *f, struct sandbox *s);
 /* Connects to its ward-envd. */
@@ -295,6 +310,8 @@ unsigned sandbox_count_of(const struct front *f, const char *owner, bool ending)
 /* Whether so much waits for the sandbox to read it that no client's bytes are taken for it. */
 bool link_is_full(const struct link *l);
 struct link *link_new(struct front *f, struct sandbox *s, int fds[2]);
+/* Sends the sandbox's variables, which have changed. */
+void link_configure(struct link *l);
 void link_end(struct link *l);
 /* Begins a stream; fields are those of a CALL, NULL: a DIAL. NULL: too many. */
 struct stream *link_begin(struct link *l, struct conn *c, const struct buf *fields, uint16_t port);
@@ -358,6 +375,8 @@ struct sandbox *control_find_mine(struct conn *c);
 /* Whether the owner may have one more; *ret_status and *ret_why say why not. */
 must_check bool control_admit(struct front *f, const char *owner, unsigned *ret_status,
 			      char ret_why[128]);
+/* Whether the machine has memory left for one more. */
+bool control_has_memory(const struct front *f);
 /* Snapshots and forks (control_snapshot.c). */
 void control_snapshot(struct conn *c);
 void control_snapshots(struct conn *c);

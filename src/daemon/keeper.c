@@ -49,6 +49,8 @@ static bool is_fine(const struct work *w)
 		return false;
 	if (q->op == KEEPER_DROP)
 		return *q->snapshot;
+	if (q->op == KEEPER_VERSION)
+		return !q->template[TEMPLATE_MAX] && route_is_template(q->template);
 	if (!is_own(w, q->id) || (q->op == KEEPER_SAVE && !*q->snapshot))
 		return false;
 	return q->op != KEEPER_START ||
@@ -85,7 +87,7 @@ int keeper_fill_spec(struct work *w, struct ward_spec *s, const char *policy)
 		r = ward_spec_widen(s, 1);
 	if (r >= 0)
 		r = ward_spec_mount(s, w->k->envd, ENVD_PATH, 0, &w->e);
-	return r < 0 ? r : ward_spec_name(s, w->q.id, &w->e);
+	return r < 0 || !*w->q.id ? r : ward_spec_name(s, w->q.id, &w->e);
 }
 
 /* Runs ward-envd in the box; it goes on there by itself, and its pipes come here. */
@@ -149,6 +151,20 @@ static int start(struct work *w)
 		w->e = why;
 	}
 	ward_box_free(b);
+	return r;
+}
+
+static int version(struct work *w)
+{
+	struct ward_spec *s = ward_spec_new();
+	char policy[PATH_MAX];
+	int r = s ? keeper_find_policy(w, policy) : keeper_bad(w, ENOMEM, "out of memory");
+
+	if (r >= 0)
+		r = keeper_fill_spec(w, s, policy);
+	if (r >= 0)
+		r = keeper_version(s, policy, &w->text, &w->e);
+	ward_spec_free(s);
 	return r;
 }
 
@@ -316,6 +332,8 @@ static void *take_requests(void *argument)
 			r = list(&w);
 		else if (w.q.op == KEEPER_TEMPLATES)
 			r = keeper_list_templates(&w);
+		else if (w.q.op == KEEPER_VERSION)
+			r = version(&w);
 		else if (w.q.op == KEEPER_DROP)
 			r = keeper_drop(&w);
 		else if (w.q.op == KEEPER_SNAPSHOTS)

@@ -28,6 +28,7 @@ enum keeper_op {
 	KEEPER_QUESTIONS, /* text: JSON objects with commas between: what it asks */
 	KEEPER_ANSWER,    /* answers a question; -ENOENT: it is not there any more */
 	KEEPER_TEMPLATES, /* text: a line for each template, its name and keeper_facts.h */
+	KEEPER_VERSION,   /* text: a digest of what the template's policy is now */
 	KEEPER_SNAPSHOTS, /* text: ids of snapshots, each with a line end */
 	KEEPER_OPS
 };

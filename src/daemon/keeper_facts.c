@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/sha256.h"
 #include "daemon/keeper_facts.h"
 #include "rules/json_in.h"
 
@@ -135,5 +136,38 @@ int keeper_facts(const struct ward_spec *s, const char *policy, struct buf *out,
 		remember(policy, &st, line);
 	}
 	buf_puts(out, line);
+	return 0;
+}
+
+/* The facts that are known are of it, too: a change of what the policy extends is seen here
+ * alone. */
+int keeper_version(const struct ward_spec *s, const char *policy, struct buf *out,
+		   struct ward_error *e)
+{
+	static const char *const members[] = { "policy", "image", "image_digest", "limits" };
+	char *json = NULL, digest[SHA256_HEX], line[96];
+	auto_buf all = { 0 };
+	struct stat st;
+	int r = stat(policy, &st) < 0 ? -errno : ward_plan(s, &json, e);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		struct json_in j;
+
+		json_in_init(&j, (const uint8_t *)json, strlen(json));
+		if (go_to(&j, (const char *const[]){ members[i], NULL })) {
+			const uint8_t *at = j.at;
+
+			json_in_skip(&j);
+			buf_add(&all, at, (size_t)(j.at - at));
+		}
+		json_in_free(&j);
+	}
+	make_line(json, line, sizeof(line));
+	remember(policy, &st, line);
+	ward_free(json);
+	sha256_hex(buf_text(&all), all.len, digest);
+	buf_puts(out, digest);
 	return 0;
 }

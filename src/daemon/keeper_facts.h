@@ -11,5 +11,8 @@
  * limit, and no network. */
 int keeper_facts(const struct ward_spec *s, const char *policy, struct buf *out,
 		 struct ward_error *e);
+/* Appends a digest of what the policy grants and of the image, whatever files it is made of. */
+int keeper_version(const struct ward_spec *s, const char *policy, struct buf *out,
+		   struct ward_error *e);
 
 #endif

@@ -33,8 +33,8 @@ int keeper_list_templates(struct work *w)
 {
 	DIR *d = w->k->templates ? opendir(w->k->templates) : NULL;
 	const struct dirent *entry;
-	unsigned count = 0;
-	bool base = false;
+	unsigned count = 0, seen = 0;
+	const char *built_in;
 
 	while (d && count < TEMPLATES_MOST && (entry = readdir(d))) {
 		size_t n = strlen(entry->d_name);
@@ -45,13 +45,15 @@ int keeper_list_templates(struct work *w)
 		snprintf(name, sizeof(name), "%.*s", (int)(n - 5), entry->d_name);
 		if (!route_is_template(name))
 			continue;
-		base |= strcmp(name, "base") == 0;
+		for (size_t i = 0; (built_in = route_built_in(i)); i++)
+			seen |= strcmp(name, built_in) == 0 ? 1U << i : 0;
 		add(w, name);
 		count++;
 	}
 	if (d)
 		closedir(d);
-	if (!base)
-		add(w, "base");
+	for (size_t i = 0; (built_in = route_built_in(i)); i++)
+		if (!(seen & 1U << i))
+			add(w, built_in);
 	return 0;
 }

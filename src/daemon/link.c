@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 
 #include "base/io.h"
-#include "daemon/front.h"
+#include "daemon/pool.h"
 
 #define BACKLOG_MAX (512 * 1024)        /* then nothing more is taken from clients */
 #define BACKLOG_CALLS (2 * BACKLOG_MAX) /* then no stream begins */
@@ -317,6 +317,19 @@ static void out_ready(struct source *source, uint32_t events)
 		flush(l);
 }
 
+void link_configure(struct link *l)
+{
+	const struct sandbox *s = l->sandbox;
+	auto_buf all = { 0 };
+
+	pool_settings(l->front, s->template, &all);
+	buf_add(&all, buf_text(&s->config), s->config.len);
+	if (all.failed)
+		link_end(l);
+	else
+		send_frame(l, 0, ENVD_CONFIG, buf_text(&all), all.len);
+}
+
 struct link *link_new(struct front *f, struct sandbox *s, int fds[2])
 {
 	struct link *l = calloc(1, sizeof(*l));
@@ -335,7 +348,7 @@ struct link *link_new(struct front *f, struct sandbox *s, int fds[2])
 		return NULL;
 	}
 	s->link = l;
-	send_frame(l, 0, ENVD_CONFIG, buf_text(&s->config), s->config.len);
+	link_configure(l);
 	return s->link;
 }
 

@@ -168,7 +168,7 @@ static void say_ready(const struct setup *s, const struct front *f)
 	fflush(stdout);
 }
 
-static void fill_front(const struct setup *s, struct front *f)
+static void fill_front(struct setup *s, struct front *f)
 {
 	*f = (struct front){ .most = s->most,
 			     .quota = s->quota,
@@ -181,10 +181,12 @@ static void fill_front(const struct setup *s, struct front *f)
 			     .debug_listener = { .fd = -1 } };
 	memcpy(f->secret, s->secret, sizeof(f->secret));
 	memcpy(f->tag, s->tag, sizeof(f->tag));
+	f->pools = s->pools;
+	f->pool_count = s->pool_count;
 	f->cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-static int serve(const struct setup *s, struct ward_err *e)
+static int serve(struct setup *s, struct ward_err *e)
 {
 	struct keeper k = { .templates = s->templates,
 			    .base = s->base,

@@ -35,10 +35,22 @@ bool route_is_template(const char *name)
 	return n > 0 && n <= TEMPLATE_MAX && !name[n] && *name != '-';
 }
 
-/* The other one is what E2B's code interpreter SDKs ask for. */
+const char *route_built_in(size_t i)
+{
+	/* the second one is what E2B's code interpreter SDKs ask for */
+	static const char *const names[] = { "base", "code-interpreter-v1" };
+
+	return i < ARRAY_LEN(names) ? names[i] : NULL;
+}
+
 bool route_is_built_in(const char *name)
 {
-	return strcmp(name, "base") == 0 || strcmp(name, "code-interpreter-v1") == 0;
+	const char *one;
+
+	for (size_t i = 0; (one = route_built_in(i)); i++)
+		if (strcmp(name, one) == 0)
+			return true;
+	return false;
 }
 
 bool route_read_template(const char *text, char ret[TEMPLATE_MAX + 1])

@@ -30,7 +30,9 @@ must_check int route_host(const struct host *host, const struct http_fields *fie
 
 /* Whether it is a name that a template may have. */
 bool route_is_template(const char *name);
-/* Whether the server has it without a file, and no snapshot may be called so. */
+/* Templates that the server has without a file; no snapshot may be called so. NULL behind the last
+ * one. */
+const char *route_built_in(size_t i);
 bool route_is_built_in(const char *name);
 /* Reads what a request calls a template: NAME or NAME:TAG; the tag is "latest" or as in
  * "default". False: it cannot be one. */

@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "base/sha256.h"
+#include "daemon/pool.h"
 #include "daemon/snapshot.h"
 
 #define LIST_EVERY_MS 15000
@@ -18,13 +19,20 @@
 #define ATTACHES_MAX 6 /* of the keeper's 8 threads */
 #define OWNER_ATTACHES_MAX 2
 
-struct sandbox *sandbox_find(struct front *f, const char *id)
+static struct sandbox *find_any(struct front *f, const char *id)
 {
 	struct sandbox *s = f->sandboxes;
 
 	while (s && strcmp(s->id, id) != 0)
 		s = s->next;
 	return s;
+}
+
+struct sandbox *sandbox_find(struct front *f, const char *id)
+{
+	struct sandbox *s = find_any(f, id);
+
+	return s && !s->pool ? s : NULL;
 }
 
 struct sandbox *sandbox_find_of(struct front *f, const char *owner, const char *id)
@@ -35,8 +43,9 @@ struct sandbox *sandbox_find_of(struct front *f, const char *owner, const char *
 	/* to the end, in any case: how long it takes says nothing about those of others */
 	for (struct sandbox *s = f->sandboxes; s; s = s->next) {
 		bool same = route_equal(s->id, id), own = all | route_equal(s->owner, owner);
+		bool out = !s->pool;
 
-		found = same & own ? s : found;
+		found = same & own & out ? s : found;
 	}
 	return found;
 }
@@ -221,7 +230,7 @@ void sandbox_remove(struct front *f, struct sandbox *s, const char *why)
 
 static struct sandbox *answered(struct front *f, const struct job *j)
 {
-	struct sandbox *s = sandbox_find(f, j->q.id);
+	struct sandbox *s = find_any(f, j->q.id);
 
 	if (s)
 		s->busy = false;
@@ -241,6 +250,10 @@ static void started(struct front *f, struct job *j, int result, const char *text
 
 	if (!s)
 		return;
+	if (s->pool && result < 0) {
+		pool_started(f, s, result, text);
+		return;
+	}
 	if (s->fork)
 		fork_started(f, s->fork, s, result, text);
 	s->fork = NULL;
@@ -250,17 +263,21 @@ static void started(struct front *f, struct job *j, int result, const char *text
 		sandbox_remove(f, s, "it was not started");
 		return;
 	}
-	f->counters.created++;
 	f->counters.starts++;
 	f->counters.start_us += (io_now_ms() - j->began_ms) * 1000;
-	if (s->state == SANDBOX_STARTING)
-		s->state = SANDBOX_RUNNING;
 	if (sscanf(text, "%u %u %d %15s %d", &s->memory_mib, &s->disk_mib, &network, s->engine,
 		   &asks) == 5) {
 		s->asks = asks != 0;
 		s->networked = network != 0;
 	}
 	took_link(f, s, fds);
+	if (s->pool) {
+		pool_started(f, s, 0, "");
+		return;
+	}
+	if (s->state == SANDBOX_STARTING)
+		s->state = SANDBOX_RUNNING;
+	f->counters.created++;
 	(void)!registry_put(f, s);
 	sandbox_happened(f, s, "sandbox_started", "");
 	sandbox_answer_waiting(s, 0, "");
@@ -359,6 +376,12 @@ int sandbox_start(struct front *f, struct sandbox *s)
 	return ask(f, s, KEEPER_START, started);
 }
 
+void sandbox_handed_over(struct front *f, struct sandbox *s)
+{
+	f->counters.created++;
+	sandbox_happened(f, s, "sandbox_started", "from a pool");
+}
+
 /* A hostile sandbox can make each attach wait: so few are under way, and the keeper's other threads
  * are left to all others. */
 int sandbox_attach(struct front *f, struct sandbox *s)
@@ -426,6 +449,8 @@ static void look_at(struct front *f, struct sandbox *s, int64_t now, uint64_t mo
 {
 	if (s->busy || mono < s->retry_ms)
 		return;
+	if (s->pool && s->state != SANDBOX_ENDING)
+		return; /* pool.c looks after it */
 	if (s->state == SANDBOX_ENDING || s->state == SANDBOX_STARTING) {
 		/* its end is still to do; or the server died while it was started */
 		sandbox_end(f, s, s->state == SANDBOX_STARTING ? "its start was cut off" : "");
@@ -451,7 +476,7 @@ static void take_listed(struct front *f, const char *line, size_t n)
 	if (n <= SANDBOX_ID || !route_is_id(line, SANDBOX_ID))
 		return;
 	memcpy(id, line, SANDBOX_ID);
-	s = sandbox_find(f, id);
+	s = find_any(f, id);
 	if (s) {
 		s->missing = !running;
 		return;

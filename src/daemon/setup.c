@@ -31,6 +31,8 @@ enum {
 	OPT_MOST,
 	OPT_QUOTA,
 	OPT_SNAPSHOTS,
+	OPT_POOL,
+	OPT_WARM,
 	OPT_DEV,
 	OPT_DEBUG,
 	OPT_KEY,
@@ -46,6 +48,8 @@ static const struct option options[] = {
 	{ "max", required_argument, NULL, OPT_MOST },
 	{ "quota", required_argument, NULL, OPT_QUOTA },
 	{ "snapshot-quota", required_argument, NULL, OPT_SNAPSHOTS },
+	{ "pool", required_argument, NULL, OPT_POOL },
+	{ "warm", required_argument, NULL, OPT_WARM },
 	{ "dev", no_argument, NULL, OPT_DEV },
 	{ "debug", no_argument, NULL, OPT_DEBUG },
 	{ "add-key", required_argument, NULL, OPT_KEY },
@@ -114,7 +118,7 @@ static int choose_dir(struct setup *s, const char *given, struct ward_err *e)
 
 int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 {
-	const char *dir = NULL;
+	const char *dir = NULL, *pools = NULL, *warm = NULL;
 	int o, r = 0;
 
 	*s = (struct setup){ .address = "127.0.0.1",
@@ -140,6 +144,10 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 			r = read_number("quota", optarg, 4000, &s->quota, e);
 		else if (o == OPT_SNAPSHOTS)
 			r = read_number("snapshot-quota", optarg, 1 << 30, &s->snapshot_mib, e);
+		else if (o == OPT_POOL)
+			pools = optarg;
+		else if (o == OPT_WARM)
+			warm = optarg;
 		else if (o == OPT_DEV)
 			s->dev = true;
 		else if (o == OPT_DEBUG)
@@ -164,6 +172,8 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 	if (r == 0 && !s->add_key && (s->role || s->limits))
 		r = ward_fail(e, EINVAL,
 			      "--role and --limits are about a new key: --add-key OWNER");
+	if (r == 0)
+		r = setup_read_pools(s, pools, warm, e);
 	return r < 0 ? r : choose_dir(s, dir, e);
 }
 

@@ -2,7 +2,7 @@
 #ifndef WARD_DAEMON_SETUP_H
 #define WARD_DAEMON_SETUP_H
 
-#include "daemon/front.h"
+#include "daemon/pool.h"
 
 #include <limits.h>
 
@@ -17,6 +17,8 @@ struct setup {
 	uint16_t port;
 	unsigned most, quota, snapshot_mib, rate;
 	uint64_t least_memory;
+	struct pool pools[POOLS_MAX];
+	size_t pool_count;
 	bool dev, debug;
 	uint8_t secret[32];
 	char tag[TAG + 1];
@@ -27,6 +29,9 @@ struct setup {
 must_check int setup_read(int argc, char **argv, struct setup *ret, struct ward_err *e);
 /* Makes what is missing in the directory, and takes its lock unless a key is to be added. */
 must_check int setup_prepare(struct setup *s, struct ward_err *e);
+/* The options --pool and --warm (setup_pools.c); NULL: not given. */
+must_check int setup_read_pools(struct setup *s, const char *sizes, const char *warm,
+				struct ward_err *e);
 must_check int setup_add_key(struct setup *s, struct ward_err *e);
 
 #endif
