@@ -599,9 +599,10 @@ static void on_creds(struct box *b, const struct pollfd *polled, struct serve *s
 	box_proposals_look(b);
 }
 
-void box_watch_once(struct box *b)
+/* What the supervisor itself waits for; a descriptor of -1 is not waited for. */
+static void fill_polls(struct box *b, struct pollfd *polled)
 {
-	struct pollfd polled[POLL_STDIO + STREAMS_POLLS + SERVE_POLL_MAX] = {
+	const struct pollfd own[POLL_STDIO] = {
 		[POLL_CONTROL] = { .fd = b->run.control_fd, .events = POLLIN },
 		[POLL_SIGNAL] = { .fd = b->signal_fd, .events = POLLIN },
 		[POLL_PID] = { .fd = b->run.pid_fd, .events = POLLIN },
@@ -623,6 +624,13 @@ void box_watch_once(struct box *b)
 		[POLL_COMMANDS] = { .fd = box_commands_fd(b), .events = POLLIN },
 		[POLL_CHILDREN] = { .fd = children_fd(b->plan), .events = POLLIN },
 	};
+
+	memcpy(polled, own, sizeof(own));
+}
+
+void box_watch_once(struct box *b)
+{
+	struct pollfd polled[POLL_STDIO + STREAMS_POLLS + SERVE_POLL_MAX] = { 0 };
 	size_t relays = streams_poll(&b->streams, polled + POLL_STDIO);
 	struct pollfd *clients = polled + POLL_STDIO + relays;
 	/* before anything may make one: its polls are counted here */
@@ -630,6 +638,7 @@ void box_watch_once(struct box *b)
 	size_t client_count = server ? serve_poll(server, clients) : 0;
 	uint64_t now = io_now_ms();
 
+	fill_polls(b, polled);
 	wait_for_any(b, polled, POLL_STDIO + relays + client_count, now);
 	now = io_now_ms();
 	on_notify(b, polled[POLL_NOTIFY].revents, now);
