@@ -362,9 +362,12 @@ def test_tokens_and_addresses(t):
                        (("--http", "0", "--token-file", "short"), "fewer than 16"),
                        (("--http", "0", "--token-file", "bad"), "one word"),
                        (("--http", "0", "--token-file", "none"), "cannot open"),
+                       (("--token-file", "token"), "is for --http"),
                        (("--approvals", "nobody"), "client or queue")):
         r = t.ward(*serve_words, *words, cwd=ws)
         t.check(r.rc in (2, 125) and why in r.err, (words, r))
+    r = t.ward("mcp", "install", "--dry-run", "cursor", "-f", "tools.yaml", "--http", "0", cwd=ws)
+    t.check(r.rc != 0 and "start a server themselves" in r.err, r)
     os.chmod(os.path.join(ws, "token"), 0o640)
     r = t.ward(*serve_words, "--http", "0", "--token-file", "token", cwd=ws)
     t.check(r.rc == 125 and "read by others" in r.err, r)

@@ -130,7 +130,7 @@ static void send_event(struct stream *t, struct mcp_span bytes)
 
 	if (!e) {
 		if (t->conn)
-			conn_end(t->conn);
+			t->conn->out.failed = true; /* which ends it */
 		return;
 	}
 	put_event(t, e, &text);

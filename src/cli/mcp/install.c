@@ -269,6 +269,10 @@ static int make_words(const struct options *o, struct strv *ret, struct ward_err
 		ward_fail(e, EINVAL, "nothing to serve was named");
 		return ward_remedy(e, "-f tools.yaml, or --session");
 	}
+	if (o->http || o->token_file) {
+		ward_fail(e, EINVAL, "--http: clients are configured to start a server themselves");
+		return ward_remedy(e, "start it yourself, and give the client its URL and token");
+	}
 	if (o->tools_file && access(o->tools_file, R_OK) < 0)
 		return ward_fail_errno(e, "%.300s", o->tools_file);
 	add_option(ret, "-f", o->tools_file, true);

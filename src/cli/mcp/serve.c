@@ -216,17 +216,25 @@ static void serve_lines(struct server *server)
 	buf_free(&s.out);
 }
 
+static int check_options(const struct options *o, struct ward_err *e)
+{
+	if (o->approvals && strcmp(o->approvals, "client") != 0 &&
+	    strcmp(o->approvals, "queue") != 0)
+		return ward_fail(e, EINVAL, "--approvals: client or queue, not %.100s",
+				 o->approvals);
+	if (o->token_file && !o->http)
+		return ward_fail(e, EINVAL, "--token-file is for --http");
+	return 0;
+}
+
 int mcp_serve(struct options *o)
 {
 	struct server s = { .options = o, .watch_fd = -1 };
 	struct ward_err e = { 0 };
 	int r;
 
-	if (o->approvals && strcmp(o->approvals, "client") != 0 &&
-	    strcmp(o->approvals, "queue") != 0) {
-		ward_fail(&e, EINVAL, "--approvals: client or queue, not %.100s", o->approvals);
+	if (check_options(o, &e) < 0)
 		return say_error(&e, o->json, EXIT_USAGE);
-	}
 	r = list_load(&s);
 	if (r == 0 &&
 	    (work_init(&e) < 0 || (o->mcp_session && session_start(&s.session, o, &e) < 0)))
