@@ -235,8 +235,8 @@ static int on_flush(struct event_sink *s, struct ward_err *e)
 /* Whether the sandbox could have written it. */
 static bool is_exposed(const struct plan *p, const char *program)
 {
-	for (size_t i = 0; i < p->root_count; i++)
-		if (path_is_beneath(program, p->roots[i].path))
+	for (size_t i = 0; i < p->live->root_count; i++)
+		if (path_is_beneath(program, p->live->roots[i].path))
 			return true;
 	return p->workspace && path_is_beneath(program, p->workspace);
 }

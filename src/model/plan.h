@@ -58,7 +58,7 @@ struct etc_cache {
 struct image {
 	char digest[SHA256_HEX]; /* "": a directory that is used where it is */
 	char *root;              /* the tree, absolute, links resolved */
-	int lock_fd;             /* owned; -1: none */
+	int lock_fd;             /* owned; -1: none, or a plan's own has it (live) */
 	struct strv env;         /* NAME=VALUE */
 	struct strv command;     /* entrypoint and arguments; empty: the image names none */
 	char *user, *workdir;    /* NULL: the image does not say */
@@ -236,9 +236,12 @@ struct plan_live {
 	struct plan_tape *tape;          /* a recording; owned; NULL: none */
 	/* with inspect rules: filled by their gateway before the sandbox is built; NULL: none */
 	struct certs *certs;
-	/* of the volumes: they are in use for as long as the plan is */
+	/* of the volumes and of the image: they are in use for as long as the plan is */
 	int *lock_fds;
 	size_t lock_count;
+	/* writable trees, the workspace first: what is found in them, and what becomes of it */
+	struct guard_root *roots;
+	size_t root_count;
 };
 
 struct plan {
@@ -254,8 +257,6 @@ struct plan {
 	/* the system's first, then in the order of mounting; texts live in `strings` */
 	struct plan_mount *mounts;
 	size_t mount_count, mount_cap;
-	struct guard_root *roots; /* writable trees: the workspace first */
-	size_t root_count;
 	struct plan_net net;
 	struct image image; /* root NULL: the host's own directories */
 	/* the command: the spec's, or the image's own; NULL: none */

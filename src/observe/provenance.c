@@ -391,8 +391,8 @@ static uint32_t hash(const char *text)
 
 bool provenance_within(const struct provenance *v, const char *path)
 {
-	for (size_t i = 0; i < v->plan->root_count; i++)
-		if (path_is_beneath(path, v->plan->roots[i].path))
+	for (size_t i = 0; i < v->plan->live->root_count; i++)
+		if (path_is_beneath(path, v->plan->live->roots[i].path))
 			return true;
 	return false;
 }

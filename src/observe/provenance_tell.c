@@ -111,9 +111,9 @@ static int open_written(const struct provenance *v, const char *path)
 	auto_fd dir = -1, fd = -1;
 	struct stat st;
 
-	for (size_t i = 0; i < v->plan->root_count && !top; i++)
-		if (path_is_beneath(path, v->plan->roots[i].path))
-			top = v->plan->roots[i].path;
+	for (size_t i = 0; i < v->plan->live->root_count && !top; i++)
+		if (path_is_beneath(path, v->plan->live->roots[i].path))
+			top = v->plan->live->roots[i].path;
 	if (!top || !path[strlen(top)])
 		return -1;
 	dir = v->upper_fd >= 0 && strcmp(top, v->plan->workspace) == 0

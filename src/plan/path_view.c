@@ -19,8 +19,8 @@ struct path_view path_view_of(const struct plan *p)
 {
 	struct path_view w = { .mounts = p->mounts,
 			       .mount_count = p->mount_count,
-			       .roots = p->roots,
-			       .root_count = p->root_count,
+			       .roots = p->live->roots,
+			       .root_count = p->live->root_count,
 			       .image = p->image.root != NULL,
 			       .unmounted = p->level == LEVEL_LANDLOCK };
 

@@ -195,12 +195,12 @@ static int join_guards(struct plan *p, struct ward_err *e)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < p->root_count && r == 0; i++)
-		for (size_t k = 0; k < p->root_count && r == 0; k++)
-			if (i != k && p->roots[i].writable)
-				r = guard_add_beyond(&p->roots[i], &p->roots[k], e);
-	for (size_t i = 0; i < p->root_count && r == 0; i++) {
-		struct guard_root *g = &p->roots[i];
+	for (size_t i = 0; i < p->live->root_count && r == 0; i++)
+		for (size_t k = 0; k < p->live->root_count && r == 0; k++)
+			if (i != k && p->live->roots[i].writable)
+				r = guard_add_beyond(&p->live->roots[i], &p->live->roots[k], e);
+	for (size_t i = 0; i < p->live->root_count && r == 0; i++) {
+		struct guard_root *g = &p->live->roots[i];
 
 		if (g->writable && p->spec->policy.proc_nesting)
 			r = guard_hold(g, g->held_fd, &p->notes, e);
@@ -216,13 +216,13 @@ static int scan_trees(struct plan *p, struct ward_err *e)
 {
 	const struct policy *policy = &p->spec->policy;
 
-	p->roots = calloc(p->mount_count, sizeof(*p->roots));
-	if (!p->roots)
+	p->live->roots = calloc(p->mount_count, sizeof(*p->live->roots));
+	if (!p->live->roots)
 		return ward_fail(e, ENOMEM, "out of memory");
 	for (size_t i = 0; i < p->mount_count; i++) {
 		const struct plan_mount *m = &p->mounts[i];
 		bool workspace = strcmp(m->target, p->workspace) == 0;
-		struct guard_root *g = &p->roots[p->root_count];
+		struct guard_root *g = &p->live->roots[p->live->root_count];
 		auto_fd fd = -1;
 		int r;
 
@@ -238,7 +238,7 @@ static int scan_trees(struct plan *p, struct ward_err *e)
 		fd = open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0 && errno == EACCES && !m->writable && !workspace)
 			continue; /* what we cannot list is given all the same */
-		p->root_count++;
+		p->live->root_count++;
 		g->path = strdup(m->source);
 		g->target = strdup(m->target);
 		/* what is written there is not in the tree */
@@ -266,8 +266,8 @@ static int taint_trees(struct plan *p, const struct store_live *l, struct ward_e
 {
 	int r = 0;
 
-	for (size_t i = 0; i < p->root_count && r >= 0; i++)
-		r = store_live_taint(l, &p->roots[i], e);
+	for (size_t i = 0; i < p->live->root_count && r >= 0; i++)
+		r = store_live_taint(l, &p->live->roots[i], e);
 	return r;
 }
 
@@ -299,11 +299,11 @@ static int add_guards(struct plan *p, struct ward_err *e)
 	int r = 0;
 
 	for (unsigned i = 0; i < LOOKS_MAX && again && r == 0; i++) {
-		for (size_t k = 0; k < p->root_count; k++)
-			guard_clear(&p->roots[k]);
-		free(p->roots);
-		p->roots = NULL;
-		p->root_count = 0;
+		for (size_t k = 0; k < p->live->root_count; k++)
+			guard_clear(&p->live->roots[k]);
+		free(p->live->roots);
+		p->live->roots = NULL;
+		p->live->root_count = 0;
 		r = look_at_trees(p, &again, e);
 	}
 	return r < 0 ? r : join_guards(p, e);
@@ -420,8 +420,6 @@ void plan_release(struct plan *p)
 	for (size_t i = 0; i < p->live->lock_count; i++)
 		close(p->live->lock_fds[i]);
 	p->live->lock_count = 0;
-	own_close_fd(&p->image.lock_fd);
-	p->image.lock_fd = -1;
 }
 
 void plan_built(const struct plan *p)
@@ -449,8 +447,8 @@ void plan_free(struct plan *p)
 	if (!p)
 		return;
 	plan_end(p);
-	for (size_t i = 0; i < p->root_count; i++)
-		guard_clear(&p->roots[i]);
+	for (size_t i = 0; i < p->live->root_count; i++)
+		guard_clear(&p->live->roots[i]);
 	free(p->live->lock_fds);
 	plan_system_free(p->own_system);
 	plan_net_clear(&p->net);
@@ -462,7 +460,7 @@ void plan_free(struct plan *p)
 	image_clear(&p->image);
 	certs_free(p->live->certs);
 	free(p->mounts);
-	free(p->roots);
+	free(p->live->roots);
 	free(p->cwd);
 	free(p->workspace);
 	strv_free(&p->inner_run);

@@ -125,10 +125,10 @@ static void put_files(const struct plan *p, struct buf *out)
 	}
 	put_rest(&writable, writes);
 	put_rest(&readable, reads);
-	for (size_t i = 0; i < p->root_count; i++)
-		for (size_t k = 0; k < p->roots[i].step_count; k++) {
-			hidden += p->roots[i].steps[k].action == GUARD_HIDE;
-			protected += p->roots[i].steps[k].action == GUARD_READONLY;
+	for (size_t i = 0; i < p->live->root_count; i++)
+		for (size_t k = 0; k < p->live->roots[i].step_count; k++) {
+			hidden += p->live->roots[i].steps[k].action == GUARD_HIDE;
+			protected += p->live->roots[i].steps[k].action == GUARD_READONLY;
 		}
 	buf_printf(&writable, "; private until the end: /tmp, %s", plan_home(p, home));
 	put_line(out, "writes", &writable);

@@ -121,8 +121,8 @@ int plan_add_git(struct plan *p, struct ward_err *e)
 
 	if (p->spec->policy.proc_git_identity)
 		read_identity(&id);
-	for (size_t i = 0; i < p->root_count; i++)
-		known |= p->roots[i].repositories.len > 0;
+	for (size_t i = 0; i < p->live->root_count; i++)
+		known |= p->live->roots[i].repositories.len > 0;
 	if (id.refused)
 		strv_add(&p->notes, "git's user.name or user.email is too long or has control "
 				    "characters: it is not passed to the sandbox");

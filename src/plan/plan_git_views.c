@@ -180,8 +180,8 @@ static int add_lent(struct adding *a, const char *git_dir, const char *target,
 static int list_rules(struct adding *a, const struct guard_root *g, const char *name,
 		      struct strv *rules)
 {
-	for (size_t i = 0; i < a->plan->root_count; i++) {
-		const struct guard_root *other = &a->plan->roots[i];
+	for (size_t i = 0; i < a->plan->live->root_count; i++) {
+		const struct guard_root *other = &a->plan->live->roots[i];
 
 		for (size_t k = 0; k < other->rules.len && (other == g || !*name); k++)
 			if (!strv_has(rules, other->rules.items[k]))
@@ -358,7 +358,7 @@ static int add_new_view(struct adding *a, const struct git_view_source *s, size_
 /* One repository: name is its git directory's path in the tree, "" for the tree itself. */
 static int add_view(struct adding *a, size_t root, const char *name)
 {
-	const struct guard_root *g = &a->plan->roots[root];
+	const struct guard_root *g = &a->plan->live->roots[root];
 	auto_free char *git_dir = *name ? path_join(g->path, name) : strdup(g->path);
 	auto_free char *target = *name ? path_join(g->target, name) : strdup(g->target),
 		       *former = NULL;
@@ -400,8 +400,8 @@ int plan_add_views(struct plan *p, struct ward_err *e)
 	bool any = false;
 	int status = 0;
 
-	for (size_t i = 0; i < p->root_count; i++)
-		any |= p->roots[i].views.len > 0;
+	for (size_t i = 0; i < p->live->root_count; i++)
+		any |= p->live->roots[i].views.len > 0;
 	if (!any)
 		return 0;
 	a.views = p->live->views = calloc(1, sizeof(*p->live->views));
@@ -412,9 +412,9 @@ int plan_add_views(struct plan *p, struct ward_err *e)
 	a.unsuitable = find_obstacle();
 	if (p->spec->continued && !a.unsuitable)
 		status = open_former(&a);
-	for (size_t i = 0; i < p->root_count && status == 0; i++)
-		for (size_t k = 0; k < p->roots[i].views.len && status == 0; k++) {
-			const char *name = p->roots[i].views.items[k];
+	for (size_t i = 0; i < p->live->root_count && status == 0; i++)
+		for (size_t k = 0; k < p->live->roots[i].views.len && status == 0; k++) {
+			const char *name = p->live->roots[i].views.items[k];
 
 			status = add_view(&a, i, strcmp(name, ".") == 0 ? "" : name);
 		}

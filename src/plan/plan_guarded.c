@@ -6,13 +6,13 @@
  *
  * ward's stand-in (guest/stand_in.c) lies over every path of the program, so nothing inside can
  * execute, read or copy the file itself; ward-init starts it, with the words that were decided
- * about. A script is refused: whoever may start its interpreter needs no script. So is a file that
- * the sandbox could change. Without an allow list the sandbox may bring a program of its own that
- * does the same: that is said as a note.
+ * about. A script is refused: a process that may start its interpreter needs no script. So is a
+ * file that the sandbox could change. Without an allow list the sandbox may bring a program of its
+ * own that does the same: that is said as a note.
  *
  * Under an allow list every file that it makes executable is looked at: another name of the
  * program, or a copy of it (/usr/lib/git-core/git), is covered as well. A program with other bytes
- * that does the same is for whoever writes the list to leave out.
+ * that does the same must be left out by the author of the list.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -119,6 +119,8 @@ int plan_open_image(struct plan *p, struct ward_err *e)
 	if (strcmp(p->spec->policy.image, "host") == 0)
 		return 0;
 	r = images_open(p->spec->policy.image, &p->image, e);
+	if (r == 0 && p->image.lock_fd >= 0 && plan_keep_lock(p, &p->image.lock_fd) < 0)
+		r = ward_fail(e, ENOMEM, "out of memory");
 	if (r == 0)
 		r = check_place(p, e);
 	if (r == 0 && p->spec->inner && p->spec->inner->own_root)

@@ -146,8 +146,8 @@ static void json_mounts(struct json *j, const struct plan *p)
 static void json_roots(struct json *j, const struct plan *p)
 {
 	json_begin_array(j, "guarded");
-	for (size_t i = 0; i < p->root_count; i++) {
-		const struct guard_root *g = &p->roots[i];
+	for (size_t i = 0; i < p->live->root_count; i++) {
+		const struct guard_root *g = &p->live->roots[i];
 
 		json_begin_object(j, NULL);
 		json_string(j, "path", g->path);
@@ -441,8 +441,8 @@ static void text_mounts(const struct plan *p, struct buf *out)
 
 static void text_roots(const struct plan *p, struct buf *out)
 {
-	for (size_t i = 0; i < p->root_count; i++) {
-		const struct guard_root *g = &p->roots[i];
+	for (size_t i = 0; i < p->live->root_count; i++) {
+		const struct guard_root *g = &p->live->roots[i];
 
 		if (!g->step_count)
 			continue;

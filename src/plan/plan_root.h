@@ -97,6 +97,8 @@ must_check int plan_add_git(struct plan *p, struct ward_err *e);
 const char *plan_home(const struct plan *p, char ret[PLAN_USER_MAX + 8]);
 /* Whether /home/agent is a volume that outlives the run. */
 bool plan_keeps_home(const struct plan *p);
+/* What *fd holds is in use for as long as the plan is; takes *fd. -ENOMEM: not. */
+must_check int plan_keep_lock(struct plan *p, int *fd);
 /* The kept /etc is left for one that is made entry by entry where something of the plan is to be
  * mounted in it. */
 must_check int plan_choose_etc(struct plan *p, struct ward_err *e);

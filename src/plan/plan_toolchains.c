@@ -317,7 +317,7 @@ static int look_through(struct look *l, int dir_fd, const char *path, unsigned d
 
 int plan_hide_in_toolchain(struct plan *p, const struct plan_mount *m, struct ward_err *e)
 {
-	struct guard_root *g = &p->roots[p->root_count];
+	struct guard_root *g = &p->live->roots[p->live->root_count];
 	struct look l = { .g = g, .e = e };
 	auto_fd fd = open(m->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC), copy = -1;
 	int r;
@@ -336,7 +336,7 @@ int plan_hide_in_toolchain(struct plan *p, const struct plan_mount *m, struct wa
 		return r < 0 ? r : 0;
 	}
 	g->held_fd = take_fd(&fd);
-	p->root_count++;
+	p->live->root_count++;
 	return 0;
 }
 

@@ -32,8 +32,7 @@ bool plan_keeps_home(const struct plan *p)
 	return strcmp(p->spec->policy.fs_home, "private") != 0;
 }
 
-/* Takes *fd. */
-static int keep_lock(struct plan *p, int *fd)
+int plan_keep_lock(struct plan *p, int *fd)
 {
 	int *grown = reallocarray(p->live->lock_fds, p->live->lock_count + 1, sizeof(*grown));
 
@@ -97,7 +96,7 @@ static int add_volume(struct plan *p, const struct volume_key *key, const char *
 	real = p->spec->starts ? realpath(path, NULL) : strdup(path);
 	if (!real || (p->spec->starts && lstat(real, &st) < 0))
 		return ward_fail_errno(e, "cannot access the volume %s", path);
-	if (lock >= 0 && keep_lock(p, &lock) < 0)
+	if (lock >= 0 && plan_keep_lock(p, &lock) < 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	m = plan_add_bind(p, real, target);
 	if (!m)

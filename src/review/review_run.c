@@ -1,6 +1,6 @@
 /*
  * A run under review. In: the plan. Out: the review's directory, locked for the life of the run,
- * and what the engine mounts. Runs in the supervisor before the sandbox is told the plan; as root
+ * and what the engine mounts. Runs in the supervisor before it sends the sandbox the plan; as root
  * it makes an id-mapped copy of the directory's mount, so that changes are on disk as the
  * workspace's owner's whatever uid the sandbox has, and a later run can go on with them.
  *
@@ -42,9 +42,9 @@ static int out_of_memory(struct ward_err *e)
 
 static const struct guard_root *workspace_root(const struct plan *p)
 {
-	for (size_t i = 0; i < p->root_count; i++)
-		if (strcmp(p->roots[i].target, p->workspace) == 0)
-			return &p->roots[i];
+	for (size_t i = 0; i < p->live->root_count; i++)
+		if (strcmp(p->live->roots[i].target, p->workspace) == 0)
+			return &p->live->roots[i];
 	return NULL;
 }
 

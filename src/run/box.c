@@ -76,8 +76,8 @@ static int put_on_record(struct box *b, bool built, struct ward_err *e)
 	if (b->record || (!built && (dirs.len == 0 || b->run.cgroup) && !p->review && !p->net.on &&
 			  p->level != LEVEL_LANDLOCK))
 		return 0;
-	return store_begin(p->spec->run_id, p->workspace, p->roots, p->root_count, &files, &dirs,
-			   &b->record, e);
+	return store_begin(p->spec->run_id, p->workspace, p->live->roots, p->live->root_count,
+			   &files, &dirs, &b->record, e);
 }
 
 static int begin_review(struct box *b, struct ward_err *e)
@@ -290,8 +290,8 @@ static int start(struct box *b, struct ward_err *e)
 		r = box_proposals_begin(b, e);
 	/* before anything is mounted, or a name that is changed in that moment is missed */
 	if (r == 0)
-		r = guard_watch_create(b->plan->roots, b->plan->root_count, &b->guard_watch,
-				       &b->result->notes, e);
+		r = guard_watch_create(b->plan->live->roots, b->plan->live->root_count,
+				       &b->guard_watch, &b->result->notes, e);
 	if (r == 0)
 		r = b->engine->start(b->plan, b->streams.inside, &b->run, e);
 	streams_started(&b->streams);

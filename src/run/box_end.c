@@ -195,9 +195,9 @@ static void sweep(struct box *b)
 	struct result *r = b->result;
 	struct ward_err e = { 0 };
 
-	for (size_t i = 0; i < b->plan->root_count; i++)
-		for (size_t k = 0; k < b->plan->roots[i].notes.len; k++)
-			strv_add(&r->loud, b->plan->roots[i].notes.items[k]);
+	for (size_t i = 0; i < b->plan->live->root_count; i++)
+		for (size_t k = 0; k < b->plan->live->roots[i].notes.len; k++)
+			strv_add(&r->loud, b->plan->live->roots[i].notes.items[k]);
 	if (b->run.trees_busy) {
 		strv_add(&r->notes,
 			 "the sandbox passed an open file of its trees to another sandbox, which "
@@ -208,7 +208,7 @@ static void sweep(struct box *b)
 		ward_remedy(&r->error, "stop the other sandboxes that share a directory or home "
 				       "with this one, then check the workspace before you use it");
 	}
-	if (!b->record || store_sweep(b->record, b->plan->roots, b->plan->root_count,
+	if (!b->record || store_sweep(b->record, b->plan->live->roots, b->plan->live->root_count,
 				      &r->quarantine, &r->news, &e) >= 0)
 		return;
 	strv_addf(&r->notes, "the sweep for planted files is incomplete: %s: %s", e.what, e.why);
@@ -249,9 +249,9 @@ static void close_all(int **fds)
 /* git has reported that it could not write; this says why, and how to go on. */
 static void explain_git(struct box *b)
 {
-	for (size_t i = 0; i < b->plan->root_count; i++)
-		for (size_t k = 0; k < b->plan->roots[i].refused.len; k++) {
-			const char *path = b->plan->roots[i].refused.items[k];
+	for (size_t i = 0; i < b->plan->live->root_count; i++)
+		for (size_t k = 0; k < b->plan->live->roots[i].refused.len; k++) {
+			const char *path = b->plan->live->roots[i].refused.items[k];
 			struct ward_event v = event_make(EVENT_FILE_GUARD, ACTION_DENY, path);
 			auto_buf what = { 0 }, remedy = { 0 };
 

@@ -413,7 +413,7 @@ static void on_replaced(struct box *b)
 	size_t count = guard_watch_read(b->guard_watch, undone, ARRAY_LEN(undone));
 	struct ward_err e = { 0 };
 
-	if (b->record && store_lost(b->record, b->plan->roots, b->plan->root_count) < 0)
+	if (b->record && store_lost(b->record, b->plan->live->roots, b->plan->live->root_count) < 0)
 		box_kill(b); /* a recovery after a kill would not know */
 	if (!count)
 		return;
@@ -422,8 +422,8 @@ static void on_replaced(struct box *b)
 	for (; count; count = guard_watch_read(b->guard_watch, undone, ARRAY_LEN(undone)))
 		for (size_t i = 0; i < count; i++) {
 			int r = b->engine->remount(b->plan, &b->run,
-						   &b->plan->roots[undone[i].root], undone[i].steps,
-						   undone[i].count, &e);
+						   &b->plan->live->roots[undone[i].root],
+						   undone[i].steps, undone[i].count, &e);
 
 			if (r < 0) {
 				strv_addf(&b->result->notes, "the run was ended: %s (%s)", e.why,

@@ -36,7 +36,7 @@ void changed_scan(const struct plan *p, int upper_fd, struct result *r)
 {
 	struct look_request q = { .new_fd = upper_fd,
 				  .old_fd = -1,
-				  .since_ns = p->root_count ? p->roots[0].since_ns : 0,
+				  .since_ns = p->live->root_count ? p->live->roots[0].since_ns : 0,
 				  .personal = p->spec->policy.cred_scan_personal,
 				  .timeout_ms = TIMEOUT_MS };
 	struct look_findings found = { 0 };

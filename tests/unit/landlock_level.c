@@ -33,6 +33,7 @@ static char ws[64], outside[64];
 struct run {
 	struct spec spec;
 	struct plan plan;
+	struct plan_live live;
 	struct plan_mount mounts[16];
 	struct running running;
 	struct result result;
@@ -66,6 +67,7 @@ static void make_plan(struct run *r, const char *command)
 	r->argv[2] = (char *)(uintptr_t)command;
 	r->spec.argv = r->argv;
 	r->plan.argv = r->argv;
+	r->plan.live = &r->live;
 	r->plan.engine = "native";
 	r->plan.level = LEVEL_LANDLOCK;
 	r->plan.spec = &r->spec;
@@ -449,8 +451,8 @@ static void test_refusals(void **state)
 	struct guard_root hidden = { .path = ws };
 
 	make_plan(&r, "true");
-	r.plan.roots = &hidden;
-	r.plan.root_count = 1;
+	r.live.roots = &hidden;
+	r.live.root_count = 1;
 	assert_int_equal(ignore_add(&hidden.aiignore, ".env\n", 5), 0);
 	expect_refusal(&r, ".aiignore");
 	ignore_free(hidden.aiignore);

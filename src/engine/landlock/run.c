@@ -6,7 +6,7 @@
  * level_stages[] in child.c.
  *
  * ward-init is in the sandbox's Landlock domain and kills exactly that domain when it ends, when it
- * is told to, and when the supervisor is gone (guest/init.c). So the sandbox is ended by a
+ * is asked to, and when the supervisor is gone (guest/init.c). So the sandbox is ended by a
  * message, not by a signal to ward-init.
  */
 #include "engine/landlock/landlock_engine.h"
@@ -94,12 +94,12 @@ static bool hides_some(const struct guard_root *g)
 
 static int check_hidden(const struct plan *p, struct ward_err *e)
 {
-	for (size_t i = 0; i < p->root_count; i++)
-		if (hides_some(&p->roots[i])) {
+	for (size_t i = 0; i < p->live->root_count; i++)
+		if (hides_some(&p->live->roots[i])) {
 			(void)ward_fail(e, ENOTSUP,
 					"%s has files to hide (.aiignore), which isolation level "
 					"landlock cannot do",
-					p->roots[i].path);
+					p->live->roots[i].path);
 			return ward_remedy(e, "enable user namespaces (`ward doctor` shows how), "
 					      "or remove .aiignore");
 		}

@@ -119,8 +119,8 @@ static long do_step(int root_fd, int empty_fd, const struct guard_step *step)
 /* Whether g lies in another guarded tree and stays with that. */
 static bool is_in_another(const struct plan *p, const struct guard_root *g)
 {
-	for (size_t i = 0; i < p->root_count; i++) {
-		const struct guard_root *other = &p->roots[i];
+	for (size_t i = 0; i < p->live->root_count; i++) {
+		const struct guard_root *other = &p->live->roots[i];
 		size_t n = 0;
 
 		while (other->target[n] && other->target[n] == g->target[n])
@@ -171,8 +171,8 @@ long native_guards(struct native_child *c)
 {
 	long r = 0;
 
-	for (size_t i = 0; i < c->plan->root_count && r == 0; i++)
-		r = guard_tree(c, &c->plan->roots[i]);
+	for (size_t i = 0; i < c->plan->live->root_count && r == 0; i++)
+		r = guard_tree(c, &c->plan->live->roots[i]);
 	return r;
 }
 

@@ -137,8 +137,8 @@ bool native_keeps(const struct plan *p, const struct guard_root *g)
 
 bool native_keeps_any(const struct plan *p)
 {
-	for (size_t i = 0; i < p->root_count; i++)
-		if (native_keeps(p, &p->roots[i]))
+	for (size_t i = 0; i < p->live->root_count; i++)
+		if (native_keeps(p, &p->live->roots[i]))
 			return true;
 	return false;
 }

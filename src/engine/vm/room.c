@@ -39,8 +39,8 @@ static uint64_t cost(const struct stat *st)
 /* What is hidden is there, and has no content. */
 static bool is_hidden(const struct room *r, const char *path)
 {
-	for (size_t i = 0; i < r->plan->root_count; i++) {
-		const struct guard_root *g = &r->plan->roots[i];
+	for (size_t i = 0; i < r->plan->live->root_count; i++) {
+		const struct guard_root *g = &r->plan->live->roots[i];
 
 		if (strcmp(g->target, r->tree->target) != 0)
 			continue;
