@@ -127,7 +127,7 @@ int ward_log(struct ward_box *b, char **ret_text, size_t *ret_bytes, struct ward
 	return r < 0 ? api_fail(e, &inner) : 0;
 }
 
-/* Whether the box is alive; one that we know to have ended may need a moment to let go of its
+/* Whether the box is alive; one that we know to have ended may need a moment to release its
  * entry. */
 static int look_if_alive(struct ward_box *b, bool *ret_alive, struct ward_err *e)
 {

@@ -1,7 +1,7 @@
 /*
  * Answering in place of a person. In: a box whose policy asks, a function of the host program. Out:
  * answers at the box's supervisor, the same way `ward approve` gives them: the first answer to a
- * question counts, whoever gives it, approvals.never holds, and what the function does not answer
+ * question counts, approvals.never holds, and what the function does not answer
  * in time is a no. It is called in the thread that calls ward_decide(), with no lock held, so other
  * threads may use the box meanwhile, and it may itself.
  */

@@ -1,6 +1,6 @@
 /*
  * Reading an answer that a program sends: over the socket of `ward approve --socket`, or as what a
- * webhook returns. In: bytes of whoever is at the other end. Out: which question, which answer.
+ * webhook returns. In: bytes of the other end. Out: which question, which answer.
  * Strict: unknown keys, keys twice, other types and texts that do not fit are refused, so that two
  * programs never read one answer differently. Whether it may answer at all is not decided here.
  * Pure. Fuzzed (fuzz/approve_answer.c).

@@ -21,7 +21,7 @@
 
 #define PER_MINUTE 1000
 #define MINUTE_MS 60000
-#define ENDED_MAX 64 /* kept, so that a late answer is told why */
+#define ENDED_MAX 64 /* kept, so that a late answer gets the reason */
 #define COVERED_MAX 1024
 
 /* An answer for the run or for a time. */

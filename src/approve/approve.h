@@ -20,7 +20,7 @@ struct approve;
 enum approve_end {
 	APPROVE_ANSWERED,
 	APPROVE_TIMEOUT,   /* no answer in time: denied */
-	APPROVE_WITHDRAWN, /* whoever asked is gone, or the run has ended */
+	APPROVE_WITHDRAWN, /* the process that asked is gone, or the run has ended */
 	APPROVE_LATE,      /* an answer to a question that had ended already: without effect */
 	APPROVE_COVERED    /* an answer for the run or for a time covers it: it never waited */
 };

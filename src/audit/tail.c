@@ -102,7 +102,7 @@ enum tail_state tail_next(struct tail *t, const char **ret_line, size_t *ret_len
 		if (!t->quiet) {
 			if (writer_lives(t))
 				return TAIL_WAIT;
-			t->quiet = true; /* what it wrote before it let go is read now */
+			t->quiet = true; /* what it wrote before it released the file is read now */
 			continue;
 		}
 		t->quiet = false;

@@ -4,7 +4,7 @@
  * back counts only if it is signed with the key. Both directions are signed with HMAC-SHA256 over
  * texts that begin differently, so that what was sent cannot come back as an answer; the answer's
  * also covers a random number of this one question, so that it answers no other one, at no other
- * time. Whoever has no answer yet says 202 or 204, and is asked again. Runs with the user's rights.
+ * time. A server without an answer says 202 or 204 and is asked again. Runs with the user's rights.
  */
 #include "cli/approve_hook.h"
 

@@ -37,7 +37,7 @@ must_check int archive_end(struct archive *a, char ret_hex[SHA256_HEX], struct w
 /* Everything that lives in the sandbox of that supervisor, from outside. */
 must_check int evidence_processes(struct archive *a, pid_t supervisor, struct ward_err *e);
 /* What has changed since in the directories that the sandbox can write. A directory that cannot be
- * read is told of, and no reason to end. */
+ * read is reported, and no reason to end. */
 must_check int evidence_files(struct archive *a, const struct strv *dirs, uint64_t since_ms,
 			      struct ward_err *e);
 

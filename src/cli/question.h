@@ -17,7 +17,7 @@ bool question_possible(void);
 must_check int question_line(const char *question, char *ret, size_t size, struct ward_err *e);
 /* A question that y or n answers; Enter: fallback. -ECANCELED: neither came. */
 must_check int question_yes(const char *question, bool fallback, bool *ret_yes, struct ward_err *e);
-/* The error for whoever gives no usable answer. */
+/* The error where no usable answer was given. */
 int question_fail(struct ward_err *e);
 
 #endif

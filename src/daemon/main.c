@@ -6,9 +6,9 @@
  *	front	reads all of that; can start no program, open no connection, and of files only the
  *		registry (row SERVE of tables/procs.def)
  *
- * If either dies, both do: whoever started the server starts it again (systemd does). Sandboxes are
- * detached boxes of ward and live on; the next server finds them by its registry and by the first
- * characters of their names.
+ * If either dies, both do: the service manager starts the server again (systemd does). Sandboxes
+ * are detached boxes of ward and live on; the next server finds them by its registry and by the
+ * first characters of their names.
  *
  * In: options of `ward serve`. Out: a line with the address on standard output, a log on standard
  * error. It listens on loopback only: it has no TLS of its own.

@@ -88,7 +88,7 @@ struct flow {
 	size_t scanned;               /* of a head */
 	void *inspect;                /* inspection: what inspect.h knows of it; owned */
 	struct canary_stream *canary; /* where what leaves has come to; owned; NULL: nothing yet */
-	bool canary_told;
+	bool canary_reported;
 	struct lane lanes[DIRECTIONS];
 	struct want want;
 	struct verdict verdict;

@@ -288,7 +288,7 @@ static bool is_canary(struct front *f, struct flow *w, enum direction d, size_t 
 {
 	int value;
 
-	if (!flow_seeks_canaries(f, w, d) || w->canary_told)
+	if (!flow_seeks_canaries(f, w, d) || w->canary_reported)
 		return false;
 	if (!w->canary)
 		w->canary = calloc(1, sizeof(*w->canary));
@@ -296,7 +296,7 @@ static bool is_canary(struct front *f, struct flow *w, enum direction d, size_t 
 	value = w->canary ? canary_find(f->canaries, w->canary, f->scratch, n) : 0;
 	if (value < 0)
 		return false;
-	w->canary_told = true;
+	w->canary_reported = true;
 	front_flow_report_canary(f, w, value, "stream");
 	return !f->config.canary_passes;
 }

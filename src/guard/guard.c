@@ -9,7 +9,7 @@
  * stand for, and the parents of every protected name have a list of their own, asked for links
  * only.
  *
- * A project's .aiignore comes from whoever wrote the project. It is asked beside the policy's list,
+ * A project's .aiignore comes from the project's author. It is asked beside the policy's list,
  * never behind it: "!.env" there takes nothing away from what the policy hides. The policy's own
  * "!NAME" does overrule it.
  */

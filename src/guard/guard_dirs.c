@@ -1,6 +1,6 @@
 /*
  * Directories as the scan saw them. In: each directory's inode and change time. Out: the same for
- * the sweep, which passes over what did not change. In the supervisor's memory only: whoever
+ * the sweep, which passes over what did not change. In the supervisor's memory only: a process that
  * finishes a killed run reads everything.
  *
  * Making, removing or renaming a name in a directory sets the directory's change time, and no call

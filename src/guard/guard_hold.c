@@ -98,7 +98,7 @@ static bool hold(struct guard_held *h, int root_fd, const char *path, int limit)
 	*h = (struct guard_held){ .fd = -1 };
 	if (at < 0 || fstat(at, &st) < 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) ||
 	    !number_of(at, "", h))
-		return true; /* gone this moment, or a socket: whoever made it may remove it */
+		return true; /* gone this moment, or a socket: its owner may remove it */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", at);
 	fd = S_ISREG(st.st_mode) ? open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
 	if (fd < 0)

@@ -164,7 +164,7 @@ bool guard_is_own(const char *tree, const char *path);
 void guard_hold_end(struct guard_root *g);
 /* Whether the first len bytes of path are a step whose thing is held. */
 bool guard_is_held(const struct guard_root *g, const char *path, size_t len);
-/* Who takes dir_fd/name out of the tree; path is its path there. */
+/* How dir_fd/name is taken out of the tree; path is its path there. */
 struct guard_taker {
 	int (*take)(void *ctx, int dir_fd, const char *name, const char *path, const char *why);
 	void *ctx;

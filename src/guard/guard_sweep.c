@@ -11,8 +11,8 @@
  *
  * A directory in which no name changed has the change time that the scan saw; only the others are
  * read again, and what is new beneath them. In a tree of more than SMALL_TREE files the modes of
- * files are looked at only in such directories: whoever could change the mode of an old file in
- * place would have to get past seccomp, which is the first wall.
+ * files are looked at only in such directories: a process that could change the mode of an old file
+ * in place would have to get past seccomp, which is the first wall.
  *
  * A git directory that the sandbox saw as a private copy is not entered. One that it shared with
  * the host is judged by what changed in it since the scan.

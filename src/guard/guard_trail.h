@@ -21,8 +21,8 @@ struct trail_place {
 	const struct stat *st; /* TRAIL_END only */
 };
 
-/* A directory that has a name of its own for the caller: whoever reaches it by another mount is
- * taken back to that name. */
+/* A directory that has a name of its own for the caller: a process that reaches it by another mount
+ * is taken back to that name. */
 struct trail_root {
 	const char *path;
 	dev_t device;

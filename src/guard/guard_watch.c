@@ -9,12 +9,12 @@
  * is due, and what is no longer the file that was covered last counts as taken away. Directories
  * that were replaced are watched anew.
  *
- * The watch begins before anything is mounted, so whatever happens to a name from then on is told
- * by an event. What was gone already, since the tree was looked through, counts as taken away, too.
+ * The watch begins before anything is mounted, so whatever happens to a name from then on is
+ * reported by an event. What has gone since the tree was looked through counts as taken away, too.
  *
  * A name that is taken away, and not by the rename that editors make a backup with, is lost: the
  * sandbox can put something of its own there before anybody has looked. What the sweep finds there
- * is new to it, whoever made it.
+ * is new to it, no matter which process made it.
  *
  * A lock of git's that is removed beside a protected name tells that git wanted to write that one:
  * the run's result explains it.

@@ -55,7 +55,7 @@ static void say_refused(struct answer *a)
 		gvisor_say("gVisor refuses: %s", a->error);
 }
 
-/* Has the kernel stand still, says on `say` how that went (0, -errno), and lets it go on when no
+/* Stops the kernel, says on `say` how that went (0, -errno), and lets it go on when no
  * process holds the other end of `wait` any more. Nothing of what it does is cut short when the one
  * that started it is killed. */
 static _Noreturn void watch(int say, int wait)

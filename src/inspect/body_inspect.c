@@ -445,7 +445,7 @@ enum body_inspect_say body_inspect_take(struct body_inspect *l, const struct rul
 	return end ? decide_body(l, rules) : BODY_INSPECT_MORE;
 }
 
-/* "main 1a2b3c4d5e6f -> 6f5e4d3c2b1a": what the server is told to set to what. */
+/* "main 1a2b3c4d5e6f -> 6f5e4d3c2b1a": which reference the server is to set to what. */
 static void show_command(const struct body_inspect *l, const struct git_command *c, struct buf *out)
 {
 	const char *ref = buf_text(&l->plain) + c->ref;

@@ -33,7 +33,7 @@ struct body_scan {
 	struct scrub *scrub;   /* NULL: secrets are not looked for */
 	struct gunzip *gunzip; /* NULL: as it is */
 	struct canary_stream sent, unpacked;
-	bool canary_told;
+	bool canary_reported;
 	struct buf inflated;
 	uint64_t count, reported;
 	size_t rule; /* of the first secret */
@@ -134,9 +134,9 @@ static enum verdict_reason look_for_canaries(struct front *f, struct exchange *e
 {
 	int value = f->canaries && n ? canary_find(f->canaries, s, bytes, n) : -1;
 
-	if (value < 0 || b->canary_told)
+	if (value < 0 || b->canary_reported)
 		return REASON_ALLOWED;
-	b->canary_told = true;
+	b->canary_reported = true;
 	front_flow_report_canary(f, ex->flow, value, where);
 	return f->config.canary_passes ? REASON_ALLOWED : REASON_CANARY;
 }

@@ -6,7 +6,7 @@
  *
  * Why: in an ordinary run nobody watches the opens of files, and a limit that the kernel holds
  * (RLIMIT_DATA, RLIMIT_NOFILE) is a failed call that ward never sees. But nearly every program says
- * what failed, and with which name. It is a guess: whoever uses it must check the name against the
+ * what failed, and with which name. It is a guess: the caller must check the name against the
  * plan and the host (src/run/box_words.c), and nothing is decided by it.
  *
  * A line counts if it has a phrase of the table. Its words are split at spaces, quotes, brackets

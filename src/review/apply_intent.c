@@ -2,7 +2,7 @@
  * The intent log. In: what an apply is about to do. Out: one file STATE/applying/ID that says so
  * until it is done, so that the next command after a kill can complete it: which run, which paths
  * and permissions, the temporary name, and a line for each path before it is touched. Reading it is
- * a pure function over bytes. Whoever holds the review's lock owns it. It is not synced: after a
+ * a pure function over bytes. The holder of the review's lock owns it. It is not synced: after a
  * power failure each file is what its file system makes of a rename.
  */
 #include "review/apply_internal.h"

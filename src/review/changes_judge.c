@@ -28,7 +28,7 @@ struct judging {
 	char *dir; /* the directory that is_git is about; owned */
 	bool is_git;
 	char *clean;   /* a directory that is not protected, nor any above it; owned */
-	bool bad_link; /* the change is a link that leads where none may, whoever asks for it */
+	bool bad_link; /* the change is a link that leads where no link may */
 };
 
 int changes_load_guard(const struct review *r, struct guard_root *ret_root, struct ward_err *e)

@@ -108,7 +108,7 @@ void box_watch_once(struct box *b);
 
 /* Questions (box_approve.c): where the policy wants a person to be asked, a queue for them. */
 must_check int box_approve_begin(struct box *b, struct ward_err *e);
-/* A question of this run waits (waits), or whoever asked is gone. -EACCES: approvals.never names
+/* A question of this run waits (waits), or its process is gone. -EACCES: approvals.never names
  * it; -ENOBUFS: too many wait. */
 must_check int box_ask(struct box *b, bool waits, const struct question *q);
 /* Whether approvals.never names what a question is about. */

@@ -46,7 +46,7 @@ void console_ask_on_time(struct console *c);
 void console_ask_keys(struct console *c, char *bytes, size_t n);
 /* When console_ask_on_time() is to be called; -1: not before something happens. */
 int console_ask_wait_ms(const struct console *c);
-/* Appends what takes a bar away, for whoever restores the terminal when ward is gone. */
+/* Appends what takes a bar away, for the process that restores the terminal after ward. */
 void console_ask_undo(const struct console *c, struct buf *out);
 /* Tells the keeper what to restore. */
 void console_tell_keeper(struct console *c, bool keep);

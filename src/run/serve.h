@@ -47,7 +47,7 @@ must_check int serve_listen_late(int dir_fd, struct ward_err *e);
 /* Whether the peer of a Unix socket is a process of the same user outside of every sandbox, or
  * root. */
 bool serve_may_ask(int fd);
-/* What waits for a person has changed: who watches is told. */
+/* What waits for a person has changed: clients that watch get an event. */
 void serve_questions_changed(struct serve *s);
 
 #endif

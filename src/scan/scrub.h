@@ -27,7 +27,7 @@ void scrub_free(struct scrub *s);
  * follows, all goes. -errno: vectorscan failed, or there is no memory. */
 must_check int scrub_take(struct scrub *s, const void *bytes, size_t n, bool final, struct buf *out,
 			  struct ward_err *e);
-/* Gives out what is held back, unfinished as it is: whoever waits for it waits too long. */
+/* Gives out what is held back, unfinished as it is: a reader has waited too long for it. */
 void scrub_flush(struct scrub *s, struct buf *out);
 /* Bytes that are held back. */
 size_t scrub_held(const struct scrub *s);

@@ -3,7 +3,7 @@
  * file an answer, agents/WHO/WHAT in the state directory, which only its owner can write
  * (store_open() refuses any other); written beside and renamed, so that it is whole. Runs with the
  * user's rights, never inside a sandbox. A file that is not one short printable line counts as no
- * answer: whoever asks then asks again.
+ * answer: the program then asks again.
  */
 #include "state/answers.h"
 

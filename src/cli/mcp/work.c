@@ -154,7 +154,7 @@ static int start(struct server *s, struct work *w)
 		close(fds[0]);
 		return -EAGAIN;
 	}
-	setpgid(w->pid, w->pid); /* whoever is first */
+	setpgid(w->pid, w->pid); /* parent and child do it; one of them is first */
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	w->fd = fds[0];
 	w->begin_ms = w->tell_ms = io_now_ms();

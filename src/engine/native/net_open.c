@@ -292,7 +292,7 @@ static long open_rules(struct native_child *c)
 				     SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_NETFILTER));
 }
 
-/* The server of the sandbox's resolv.conf. What asks there is told at once that the name does not
+/* The server of the sandbox's resolv.conf. It answers every query at once that the name does not
  * exist (observe/names.c). An outer filter that refuses the socket costs that alone. */
 long native_net_names(struct native_child *c)
 {

@@ -19,10 +19,10 @@ enum {
 	SECCOMP_CLOSE_MEMORY =
 		1 << 3, /* memfd_create and System V IPC are ENOSYS: memory is held by looking */
 	SECCOMP_GPUS = 1 << 4, /* requests to the drivers of graphics processors pass */
-	/* a wall's runner may ask what its interfaces can do (SIOCETHTOOL) */
+	/* the inner runtime may ask what its interfaces can do (SIOCETHTOOL) */
 	SECCOMP_INTERFACES = 1 << 5,
-	SECCOMP_KVM = 1 << 6, /* a wall's runner may ask /dev/kvm for a virtual machine */
-	/* a wall's runner may ask /dev/kvm for what gVisor's kernel needs, which is far less */
+	SECCOMP_KVM = 1 << 6, /* the inner runtime may ask /dev/kvm for a virtual machine */
+	/* the inner runtime may ask /dev/kvm for what gVisor's kernel needs, which is far less */
 	SECCOMP_KVM_SENTRY = 1 << 7,
 	/* fallocate that takes blocks is EOPNOTSUPP: the disk limit is held by looking */
 	SECCOMP_CLOSE_ALLOCATION = 1 << 8,
