@@ -54,7 +54,9 @@ int request_read(char *bytes, size_t n, struct request *ret_request, struct ward
 		memcpy(&h, bytes, sizeof(h));
 	if (n < sizeof(h) || n > REQUEST_BYTES_MAX || h.magic != DETACH_MAGIC ||
 	    h.flags & ~(uint32_t)REQUEST_FLAGS || h.count > n) /* no text has less than one byte */
-		return ward_fail(e, EINVAL, "the request is from another version");
+		return ward_fail(e, EINVAL,
+				 "the request is from another version of libward; install ward and "
+				 "libward of one version");
 	r = (struct request){ .flags = h.flags,
 			      .count = h.count,
 			      .words = calloc(h.count + 1, sizeof(*r.words)) };

@@ -125,8 +125,10 @@ static int report(const struct options *o, const struct box_info *i, const struc
 		json_end_object(&j);
 		buf_puts(&out, "\n");
 	} else {
-		buf_printf(&out, "%s  %s\n%s stands still; ward resume or ward kill\n", digest,
-			   o->output, i->id);
+		buf_printf(
+			&out,
+			"%s  %s\n%s is paused; to go on: ward resume %s; to end it: ward kill %s\n",
+			digest, o->output, i->id, i->id, i->id);
 		if (a->full)
 			buf_puts(&out, "not everything fitted: MANIFEST lists what is there\n");
 		if (a->partial)

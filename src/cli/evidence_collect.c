@@ -224,7 +224,8 @@ static int add_directory(struct changed *c, const char *path, struct buf *list)
 	int r = -1;
 
 	if (unnamed)
-		ward_fail(&why, E2BIG, "too many directories to name them all");
+		ward_fail(&why, E2BIG,
+			  "the run wrote to too many directories for its record to name");
 	else
 		fd = path_open_nolink(root, path + strspn(path, "/"), O_RDONLY | O_DIRECTORY, &why);
 	if (fd >= 0)

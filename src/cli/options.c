@@ -321,7 +321,7 @@ static int read_one(struct options *o, char ***at, struct ward_err *e)
 		return ward_fail(e, EINVAL, "%s takes no value", row->name);
 	if (row->metavar[0] && !value) {
 		value = (*at)[1];
-		if (!value)
+		if (!value || strcmp(value, "--") == 0)
 			return ward_fail(e, EINVAL, "%s needs a value: %s", row->name,
 					 row->metavar);
 		(*at)++;

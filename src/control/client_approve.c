@@ -160,7 +160,11 @@ int client_answer_question(const char *box, uint64_t id, const struct client_sai
 	if (r == 0)
 		r = client_receive(&c, &said, CLIENT_ANSWER_MS, e);
 	if (r == 0 && said.message.op != CONTROL_OK)
-		r = ward_fail(e, EPROTO, "the sandbox %s sent an unexpected answer", box);
+		r = ward_fail(
+			e, EPROTO,
+			"the supervisor of %s sent an answer that this ward does not know: it "
+			"was started by another version",
+			box);
 	client_close(&c);
 	box_info_clear(&info);
 	return r;

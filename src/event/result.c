@@ -324,8 +324,11 @@ static void add_left(const struct usage *u, uint64_t limit, struct buf *out)
 /* "; remedy: --allow a.example (policy: network.egress_allowlist: [...])" */
 static void text_remedy(const struct denial *d, struct buf *out)
 {
-	if (!d->remedy || !*d->remedy)
+	if (!d->remedy || !*d->remedy) {
+		if (d->what && strncmp(d->what, "system call ", 12) == 0)
+			buf_puts(out, "; no option allows it");
 		return;
+	}
 	buf_puts(out, "; remedy: ");
 	text_escape(out, d->option ? d->option : d->remedy);
 	if (!d->option)

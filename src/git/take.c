@@ -75,7 +75,9 @@ static int open_take(struct take *t)
 	if (status < 0)
 		return status;
 	if (st.st_dev != t->record.device || st.st_ino != t->record.inode)
-		return ward_fail(t->e, ESTALE, "%s was replaced while the sandbox ran",
+		return ward_fail(t->e, ESTALE,
+				 "%s was replaced by another directory while the sandbox ran, so "
+				 "its commits stay in the sandbox's copy",
 				 t->record.git_dir);
 	return 0;
 }

@@ -37,7 +37,8 @@ static int step_towards(struct guard_root *g, char **at, char **rest, unsigned *
 	target[n < 0 ? 0 : n] = '\0';
 	if (n >= 0)
 		r = ++*links > LINKS_MAX
-			    ? ward_fail(e, ELOOP, "too many links on the way to %.300s", place)
+			    ? ward_fail(e, ELOOP, "too many symbolic links on the way to %.300s",
+					place)
 			    : guard_protect_place(g, place, false, e);
 	if (r < 0)
 		return r;

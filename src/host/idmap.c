@@ -37,9 +37,10 @@ int idmap_clone_tree(const char *path, dev_t dev, ino_t ino, struct ward_err *e)
 		return ward_fail_errno(e, "cannot open /");
 	if (at < 0)
 		return at;
-	if (fstat(at, &st) < 0 || st.st_dev != dev || st.st_ino != ino)
-		return ward_fail(e, ESTALE, "%s was replaced while the sandbox was being set up",
-				 path);
+	if (fstat(at, &st) < 0 || st.st_dev != dev || st.st_ino != ino) {
+		ward_fail(e, ESTALE, "%s was replaced while the sandbox was being set up", path);
+		return ward_remedy(e, "start the run again");
+	}
 	tree = open_tree(at, "",
 			 AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 	if (tree >= 0)

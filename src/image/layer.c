@@ -190,7 +190,8 @@ static int add_plain(struct tree *t, struct archive *a, struct archive_entry *en
 
 	if (link) {
 		wrong = entry_read_link(link, strlen(link), to);
-		return wrong ? ward_fail(e, EINVAL, "what the hard link leads to: %s", wrong)
+		return wrong ? ward_fail(e, EINVAL, "the target of the hard link %s: %s", path,
+					 wrong)
 			     : tree_add_hardlink(t, path, to, e);
 	}
 	switch (archive_entry_filetype(entry)) {

@@ -212,7 +212,7 @@ int plan_choose_command(struct plan *p, struct ward_err *e)
 		ward_fail(e, EINVAL,
 			  p->image.root ? "no command given, and the image has none"
 					: "no command given");
-		return ward_remedy(e, "see ward run --help");
+		return ward_remedy(e, "put it behind --, for instance: ward run -- make test");
 	}
 	p->argv = p->image.command.items;
 	if (p->spec->cwd_given || !p->image.workdir)

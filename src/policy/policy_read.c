@@ -447,10 +447,9 @@ static int unknown_field(const char *field, struct ward_err *e)
 	unsigned distance = UINT_MAX;
 	const char *best = NULL;
 	auto_buf shown = { 0 };
-	int result;
 
 	text_escape(&shown, field);
-	result = ward_fail(e, EINVAL, "%.80s: there is no such field", buf_text(&shown));
+	ward_fail(e, EINVAL, "%.80s: there is no such field", buf_text(&shown));
 	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
 		const char *path = policy_row((enum policy_field)i)->path;
 
@@ -463,7 +462,8 @@ static int unknown_field(const char *field, struct ward_err *e)
 	for (unsigned i = 0; best && i < POLICY_FIELDS; i++)
 		if (strcmp(field_name(policy_row((enum policy_field)i)->path), best) == 0)
 			best = policy_row((enum policy_field)i)->path;
-	return best ? ward_remedy(e, "did you mean \"%s\"?", best) : result;
+	return best ? ward_remedy(e, "did you mean \"%s\"?", best)
+		    : ward_remedy(e, "man ward.yaml lists the fields");
 }
 
 int policy_set(struct policy *p, const char *field, const char *value, bool append,

@@ -90,7 +90,9 @@ int policy_ssh_read(const char *line, struct policy_ssh *ret, struct ward_err *e
 		return -e->code;
 	key = map && map->kind == NODE_MAP ? node_get(map, "key") : NULL;
 	if (!map || map->kind != NODE_MAP)
-		return ward_fail(e, EINVAL, "not an entry of credentials.ssh");
+		return ward_fail(
+			e, EINVAL,
+			"an entry of credentials.ssh is a map: {key: agent, hosts: [git@HOST]}");
 	hosts = node_get(map, "hosts");
 	sign = node_get(map, "sign");
 	ret->key = strdup(key && key->text ? key->text : "agent");

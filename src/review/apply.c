@@ -145,9 +145,11 @@ static int leave_review(struct applying *a, const struct change *c, bool whole)
 	changes_applied_line(&line, c->path,
 			     (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
 	status = line.failed ? -ENOMEM : io_write_all(a->applied_fd, line.data, line.len);
-	if (status < 0)
-		return ward_fail(a->e, -status, "cannot record what was applied: %s",
-				 strerror(-status));
+	if (status < 0) {
+		ward_fail(a->e, -status, "cannot record what was applied: %s", strerror(-status));
+		return ward_remedy(a->e, "free some space in the state directory and run ward "
+					 "apply again");
+	}
 	if (whole && (!c->opaque || c->kind == CHANGE_DELETED)) {
 		apply_drop(a->review, c);
 		changes_base_drop(a->review, c->path);

@@ -99,8 +99,8 @@ int upstream_parse(const char *url, struct upstream *ret, struct ward_err *e)
 	at = memrchr(url, '@', (size_t)(end - url));
 	if (at && !read_user(url, (size_t)(at - url), ret))
 		return ward_fail(e, EINVAL,
-				 "the proxy's credentials are not user:password with %%XX for odd "
-				 "characters");
+				 "the proxy's credentials must be user:password, with %%XX for "
+				 "special characters");
 	url = at ? at + 1 : url;
 	if (host_read_port(url, (size_t)(end - url), &ret->host, &ret->port) != HOST_FINE)
 		return ward_fail(e, EINVAL,

@@ -143,8 +143,10 @@ int agent_find_gpg(struct agent *a, const char *fingerprint, struct ward_err *e)
 	char id[GPG_ID_BYTES];
 	int r;
 
-	if (a->gpg_count == GPG_KEYS_MAX)
-		return ward_fail(e, E2BIG, "credentials.gpg: more than %d keys", GPG_KEYS_MAX);
+	if (a->gpg_count == GPG_KEYS_MAX) {
+		ward_fail(e, E2BIG, "credentials.gpg: more than %d keys", GPG_KEYS_MAX);
+		return ward_remedy(e, "name only the keys that sign in this sandbox");
+	}
 	if (access(GPG, X_OK) < 0) {
 		ward_fail_errno(e, "credentials.gpg: cannot start %s", GPG);
 		return ward_remedy(e, "install GnuPG: apt install gpg gpg-agent");

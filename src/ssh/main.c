@@ -57,9 +57,10 @@ static int add_entry(struct agent *a, const char *line, struct ward_err *e)
 	for (size_t i = 0; r == 0 && i < s->hosts.len; i++) {
 		struct agent_host *h = &a->hosts[a->host_count];
 
-		if (a->host_count == SSH_HOSTS_MAX)
-			return ward_fail(e, E2BIG, "credentials.ssh: more than %d hosts",
-					 SSH_HOSTS_MAX);
+		if (a->host_count == SSH_HOSTS_MAX) {
+			ward_fail(e, E2BIG, "credentials.ssh: more than %d hosts", SSH_HOSTS_MAX);
+			return ward_remedy(e, "name only the hosts that this sandbox logs in to");
+		}
 		if (!ssh_host_split(s->hosts.items[i], &h->host))
 			return ward_fail(e, EINVAL, "credentials.ssh: not a host");
 		h->entry = (unsigned)a->entry_count;

@@ -61,7 +61,7 @@ static int next(int fd, struct buf *received, int timeout_ms, struct qmp_line *r
 		if (!take_line(received, ret, &bad))
 			r = receive(fd, received, until_ms, e);
 		else if (bad)
-			r = ward_fail(e, EPROTO, "QEMU's answer cannot be read");
+			r = ward_fail(e, EPROTO, "QEMU sent an answer that is no QMP message");
 		else if (ret->kind != QMP_EVENT)
 			return 0;
 	}

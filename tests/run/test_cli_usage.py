@@ -105,6 +105,7 @@ def test_wrong_options(t):
         (["run", "--widen=1", "--", "true"], 125, "--widen takes no value"),
         (["run"], 125, "no command given"),
         (["run", "--"], 125, "no command given"),
+        (["run", "--hide", "--", "true"], 125, "--hide needs a value"),
         (["run", "--set", "nonsense", "--", "true"], 125, "expected FIELD=VALUE"),
         (["run", "--set", "resources.pid_limit=5", "--", "true"], 125, "resources.pids_limit"),
         (["run", "--pids", "many", "--", "true"], 125, "pids"),

@@ -1,6 +1,7 @@
 """What people do in the first hour, as a table: a run that fails says the option on standard error,
 the report and ward explain have it too, and the same run with that option pasted behind `ward run`
 succeeds. A row is a case; nothing of it needs a network outside."""
+import concurrent.futures
 import json
 import os
 import shlex
@@ -122,6 +123,8 @@ ROWS = [
         program="strace", but=("gvisor",)),
     Row("calls", "gdb", ("gdb", "-batch", "-ex", "run", "-ex", "quit $_exitcode", "/bin/true"),
         "--set process.syscalls=build", program="gdb", but=("gvisor",)),
+    Row("calls", "that nothing allows", ("dmesg",), "no option allows it", WORDS, program="dmesg",
+        explained=False, but=("gvisor",)),
     Row("calls", "a namespace", ("unshare", "-U", "true"), "--set process.nesting=true",
         but=("gvisor", "oci", "landlock")),
     Row("calls", "a mount", ("mount", "-t", "tmpfs", "x", "/mnt"), "--ro DIR", WORDS),
@@ -363,16 +366,19 @@ def test_another_program_of_the_same_name(t):
 
 def test_a_server_that_succeeds_is_no_news(t):
     """Nor is one that ends soon, or whose port the kernel chose, or that is published."""
-    ws = t.workspace()
-    for code in (SERVER, SERVER.replace("4.5", "0.2") + "; exit(1)",
-                 SERVER.replace("8123", "0") + "; exit(1)"):
-        r = t.ward("run", "--", "python3", "-c", code, cwd=ws)
-        t.check("--publish" not in r.err, (code, r.err))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    r = t.ward("run", "--publish", f"{port}:8123", "--", "python3", "-c", SERVER + "; exit(1)",
-               cwd=ws)
-    t.check("listens there" not in r.err, r.err)
+    cases = (((), SERVER), ((), SERVER.replace("4.5", "0.2") + "; exit(1)"),
+             ((), SERVER.replace("8123", "0") + "; exit(1)"),
+             (("--publish", f"{port}:8123"), SERVER + "; exit(1)"))
+    places = [t.workspace() for _ in cases]
+
+    def start(case, ws):
+        return t.ward("run", *case[0], "--", "python3", "-c", case[1], cwd=ws)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:	# they wait, not compute
+        for case, r in zip(cases, pool.map(start, cases, places)):
+            t.check("listens there" not in r.err and "--publish" not in r.err, (case, r.err))
 
 
 def test_its_own_lines_begin_at_the_margin(t):

@@ -58,7 +58,7 @@ static const struct {
 	{ "pids_limit", "1", "pids_limit: there is no such field",
 	  "did you mean \"resources.pids_limit\"?" },
 	{ "nestin", "1", "nestin: there is no such field", "did you mean \"process.nesting\"?" },
-	{ "xyzzy", "1", "xyzzy: there is no such field", "" },
+	{ "xyzzy", "1", "xyzzy: there is no such field", "man ward.yaml lists the fields" },
 	{ "process.syscalls", "biuld",
 	  "process.syscalls: expected strict, default or build, found \"biuld\"",
 	  "did you mean \"build\"?" },
