@@ -44,14 +44,16 @@ def walk(s, steps, seconds=200):
     """Answers what the agent asks until its login is shown: (text, keys), the last with None."""
     deadline = time.monotonic() + seconds
     last = steps[-1][0]
+    pressed = {}	# on a busy machine a screen stays for seconds after its key
     while True:
         shown = s.text()
         if last in shown:
             return shown
         for text, keys in steps[:-1]:
             if text in shown:
-                s.keys(*keys)
-                time.sleep(1)
+                if time.monotonic() > pressed.get(text, 0) + 15:
+                    pressed[text] = time.monotonic()
+                    s.keys(*keys)
                 break
         if time.monotonic() > deadline:
             s.t.fail(f"no {last!r} within {seconds} s; shown:\n{shown}")

@@ -1,6 +1,7 @@
 """No silent failure: what a run is refused is said once on standard error, and is in the report and
 in ward explain, with the option that allows it first. Real clients without a network: nothing
 leaves the sandbox."""
+import concurrent.futures
 import json
 import os
 import re
@@ -353,19 +354,19 @@ def test_work_that_fails_names_hints(t):
     with open(path, "w") as f:
         f.write("x")
     ws = t.workspace({"build.sh": f"sleep 2.2\n{{ read x < {path}; }} 2>/dev/null || exit 5\n"})
-    r = t.ward("run", "--", "sh", "build.sh", cwd=ws)
-    t.equal(r.rc, 5, r.err)
-    lines = [line for line in said(r) if "remedy: --hints;" in line]
-    t.equal(len(lines), 1, r.err)
-    r = t.ward("run", "--hints", "--", "sh", "build.sh", cwd=ws)
-    t.contains(r.err, path)
-    t.check("remedy: --hints" not in r.err, r.err)
-    r = t.ward("run", "--quiet", "--", "sh", "-c", "sleep 2.2; exit 5", cwd=ws)
-    t.equal((r.rc, r.err), (5, ""))
-    r = t.ward("run", "--", "sh", "-c", "exit 5", cwd=ws)
-    t.equal((r.rc, r.err), (5, ""))
-    r = t.ward("run", "--", "sh", "-c", "sleep 2.2", cwd=ws)
-    t.equal((r.rc, r.err), (0, ""))
+    cases = (("--", "sh", "build.sh"), ("--hints", "--", "sh", "build.sh"),
+             ("--quiet", "--", "sh", "-c", "sleep 2.2; exit 5"), ("--", "sh", "-c", "exit 5"),
+             ("--", "sh", "-c", "sleep 2.2"))
+    with concurrent.futures.ThreadPoolExecutor() as pool:	# they wait, not compute
+        first, hints, quiet, at_once, fine = pool.map(
+            lambda words: t.ward("run", *words, cwd=ws), cases)
+    t.equal(first.rc, 5, first.err)
+    lines = [line for line in said(first) if "remedy: --hints;" in line]
+    t.equal(len(lines), 1, first.err)
+    t.contains(hints.err, path)
+    t.check("remedy: --hints" not in hints.err, hints.err)
+    for r, rc in ((quiet, 5), (at_once, 5), (fine, 0)):
+        t.equal((r.rc, r.err), (rc, ""))
 
 
 def test_where_libraries_are_is_inside(t):

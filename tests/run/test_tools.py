@@ -6,7 +6,7 @@ import random
 import subprocess
 import xml.etree.ElementTree
 
-from harness import host, native_only, timeout
+from harness import by_turns, host, native_only, timeout
 from harness.context import Skipped
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -166,6 +166,7 @@ PAYLOADS = ("-rf", "--help", "-", "--", "$(touch {ws}/pwned)", "`touch {ws}/pwne
 
 
 @timeout(300)
+@by_turns
 @native_only("200 starts; tests/unit/tools_bind.c binds the same values sanitized")
 def test_hostile_parameters(t):
     """Each goes through the real command line; a program of ours says what it was given."""
