@@ -68,7 +68,8 @@ class Machine:
         self.qemu = subprocess.Popen(argv, pass_fds=self.fds, env=env, stdin=subprocess.DEVNULL,
                                      stdout=subprocess.DEVNULL)
         self.control.sendall(b'{"execute":"qmp_capabilities"}\n'
-                             b'{"execute":"migrate-set-capabilities","arguments":{"capabilities":[{"capability":"x-ignore-shared","state":true}]}}\n'
+                             b'{"execute":"migrate-set-capabilities","arguments":{"capabilities":'
+                             b'[{"capability":"x-ignore-shared","state":true}]}}\n'
                              + json.dumps({'execute': 'migrate-incoming',
                                            'arguments': {'uri': f'fd:{state}'}}).encode() + b'\n')
         self.port.sendall(first)

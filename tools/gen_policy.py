@@ -32,7 +32,8 @@ SHAPE = {'env': r'^[A-Za-z_][A-Za-z0-9_]*(=|\*?$)', 'pattern': r'^[^\r\n]+$',
          'program': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
          'label': '^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}$',
          'variable': '^[A-Za-z_][A-Za-z0-9_]*$', 'header': r'^[A-Za-z0-9-]+: [^\r\n]*\{\}[^\r\n]*$',
-         'source': '^(env:[A-Za-z_][A-Za-z0-9_,]*|file:(/|~/).+|cmd:.+|keyring:.+|(http:)?https?://.+)$'}
+         'source': '^(env:[A-Za-z_][A-Za-z0-9_,]*|file:(/|~/).+|cmd:.+|keyring:.+|'
+                   '(http:)?https?://.+)$'}
 SHAPE.update({'method': "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,32}$", 'path': r'^[/*][!-~]*$',
               'parameter': '^[^= &#][^ &#]*$', 'condition': "^[A-Za-z0-9!#$%&'*+.^_`|~-]+:[ -~]*$",
               'media': '^[^ ;,]+$',

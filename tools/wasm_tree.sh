@@ -45,7 +45,8 @@ cat >"$work/apt.conf" <<-CONF
 CONF
 export APT_CONFIG="$work/apt.conf"
 if ! { apt-get update -q &&
-	apt-get install -y -q -d --no-install-recommends wasmedge libwasmedge0; } >"$work/log" 2>&1; then
+	apt-get install -y -q -d --no-install-recommends wasmedge libwasmedge0; } \
+	>"$work/log" 2>&1; then
 	tail -n 5 "$work/log" >&2
 	echo "wasm_tree: cannot download WasmEdge from $mirror" >&2
 	exit 1

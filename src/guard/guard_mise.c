@@ -4,8 +4,8 @@
  * they are there or not. Runs in the supervisor before the sandbox starts; changes nothing.
  *
  * Strings count, not TOML: each one is read as a command in hooks and in templates with exec(),
- * and as a file where its statement loads files (env._.source, env._.file). Sections of tasks do not
- * count, which a person runs on purpose, unless hooks are there that may start one.
+ * and as a file where its statement loads files (env._.source, env._.file). Sections of tasks do
+ * not count, which a person runs on purpose, unless hooks are there that may start one.
  */
 #include <errno.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #define REVIEW_UPPER "layer/upper" /* the changes */
 #define REVIEW_WORK "layer/work"   /* the kernel's own */
 #define REVIEW_LOWER                                                                               \
-	"layer/lower" /* empty: the workspace is mounted on it for a moment; or a copy of it, while a run goes on */
+	"layer/lower" /* empty, the workspace is mounted on it for a moment; or a copy for a run */
 
 /* Whether the kernel takes the directory as the place of an overlay's changes. */
 bool review_place_suits(int dir_fd);

@@ -105,7 +105,8 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(204)
         elif "list-type" in self.path:
             self.answer(200,
-                        b"<ListBucketResult><Name>b</Name><KeyCount>1</KeyCount><Contents><Key>k</Key></Contents></ListBucketResult>")
+                        b"<ListBucketResult><Name>b</Name><KeyCount>1</KeyCount>"
+                        b"<Contents><Key>k</Key></Contents></ListBucketResult>")
         elif self.path in OBJECTS:
             self.answer(200, OBJECTS[self.path], "application/octet-stream")
         else:

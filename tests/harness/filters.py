@@ -14,7 +14,8 @@ WITHOUT = r"""
 
 #define ADD(...) code[n++] = (struct sock_filter)__VA_ARGS__
 
-/* without ERRNO NUMBER,NUMBER... CMD...: the number -1 stands for new user namespaces, -2 for nf_tables' sockets */
+/* without ERRNO NUMBER,NUMBER... CMD...: the number -1 stands for new user namespaces, -2 for
+ * nf_tables' sockets */
 int main(int argc, char **argv)
 {
 	struct sock_filter code[256];

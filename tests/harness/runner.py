@@ -270,8 +270,9 @@ def run_all(cases, ward, top, cache, width, show, number=0):
         for job in running.values():
             if job.seconds > job.case.timeout and not job.killed:
                 job.killed = True
+                why = f"no end after {job.seconds:.0f} s"
                 job.data = bytearray(json.dumps({"verdict": "fail", "log": [],
-                                                 "message": f"no end after {job.seconds:.0f} s"}).encode())
+                                                 "message": why}).encode())
                 job.kill()
 
 

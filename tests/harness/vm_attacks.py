@@ -21,7 +21,9 @@ PACKAGES = ("base-files", "libc-bin", "dash", "bash", "coreutils", "findutils", 
             "python3-minimal", "python3.11-minimal", "python3.11", "libpython3.11-minimal",
             "libpython3.11-stdlib")
 LEFT_OUT = re.compile(
-    r"/usr/(share/(doc|man|locale|info|lintian|bash-completion|gitweb|git-core/contrib)|lib/git-core/git-(http|remote|imap|daemon|sh-i18n)|lib/python3/dist-packages)|/test(s)?/|/(idlelib|ensurepip|tkinter|lib2to3|pydoc_data)/")
+    r"/usr/(share/(doc|man|locale|info|lintian|bash-completion|gitweb|git-core/contrib)|"
+    r"lib/git-core/git-(http|remote|imap|daemon|sh-i18n)|lib/python3/dist-packages)|/test(s)?/|"
+    r"/(idlelib|ensurepip|tkinter|lib2to3|pydoc_data)/")
 SHARED = ("vm", "images")
 UNITS = {"": 1, "M": 10 ** 6, "Mi": 1 << 20, "G": 10 ** 9, "Gi": 1 << 30}
 MONITOR = 512 << 20	# what QEMU itself may take beside the machine's memory

@@ -231,7 +231,8 @@ def test_connections_without_a_line(t):
 
 PUSHES = r"""
 export GIT_TERMINAL_PROMPT=0 HOME=$PWD
-git config --global user.email a@b.c; git config --global user.name a; git config --global http.sslVerify true
+git config --global user.email a@b.c; git config --global user.name a
+git config --global http.sslVerify true
 url=https://web.test:9447
 git clone -q $url/team/open.git w || exit 3
 cd w; git commit -q --allow-empty -m one

@@ -221,7 +221,8 @@ def test_many_long_secrets(t):
 SAY = r"""
 import json, urllib.request
 for text in %r:
-    print(json.dumps(urllib.request.urlopen("https://web.test:9448/bearer/say-" + text.encode().hex(), timeout=30).read().decode()), flush=True)
+    url = "https://web.test:9448/bearer/say-" + text.encode().hex()
+    print(json.dumps(urllib.request.urlopen(url, timeout=30).read().decode()), flush=True)
 """
 
 

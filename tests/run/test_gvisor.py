@@ -179,8 +179,8 @@ def test_network_is_the_gateways(t):
 def left_of_execs(t, run):
     """The runner's own files of commands beside the first."""
     with t.root():
-        directory = (
-            f"/proc/{min(processes(t, supervisor(t, run), 2)['/.ward/ward-gvisor run'])}/root/.ward/gvisor")
+        pid = min(processes(t, supervisor(t, run), 2)["/.ward/ward-gvisor run"])
+        directory = f"/proc/{pid}/root/.ward/gvisor"
         return [n for n in os.listdir(directory)
                 if n.startswith("exec.")] + os.listdir(directory + "/start")
 

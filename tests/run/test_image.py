@@ -11,7 +11,8 @@ import subprocess
 import time
 
 from harness import images, timeout
-from harness.images import directory, docker, hard, imported, Layout, link, listed, put, root_of, tar
+from harness.images import (directory, docker, hard, imported, Layout, link, listed, put, root_of,
+                            tar)
 
 
 def tree(path):

@@ -122,9 +122,9 @@ def test_python_imports(t):
     workspace."""
     home, env = person(t)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    t.write(home,
-            {
-                f".local/lib/{version}/site-packages/wardthing/__init__.py": "WORD = 'THIRD-PARTY-MARKER'\n", f".local/lib/{version}/other/x": ""})
+    lib = f".local/lib/{version}"
+    t.write(home, {f"{lib}/site-packages/wardthing/__init__.py": "WORD = 'THIRD-PARTY-MARKER'\n",
+                   f"{lib}/other/x": ""})
     ws = t.workspace({"script.py": "import wardthing\nprint(wardthing.WORD)\n"})
     path, text, _ = learn(t, "--", "/usr/bin/python3", "-B", "script.py", cwd=ws, env=env)
     t.contains(text, f'{{path: "{home}/.local/lib/{version}/site-packages", at: '

@@ -64,11 +64,12 @@ def content(directory):
     for top, dirs, files in os.walk(directory):
         for name in files + [d for d in dirs if os.path.islink(os.path.join(top, d))]:
             path = os.path.join(top, name)
-            with open(path,
-                      encoding="utf-8") if not os.path.islink(path) else open(os.devnull,
-                                                                              encoding="ascii") as f:
-                found[os.path.relpath(path, directory)] = "-> " + os.readlink(
-                    path) if os.path.islink(path) else f.read()
+            name = os.path.relpath(path, directory)
+            if os.path.islink(path):
+                found[name] = "-> " + os.readlink(path)
+            else:
+                with open(path, encoding="utf-8") as f:
+                    found[name] = f.read()
     return found
 
 

@@ -127,7 +127,8 @@ def start_server():
             "leaf.key", "-out", "leaf.csr", "-subj", "/CN=leaf")
     with open(f"{HERE}/ext", "w") as f:
         f.write(
-            "subjectAltName=DNS:api.example,DNS:bucket.s3.example,DNS:basic.example,DNS:q.example\n")
+            "subjectAltName=DNS:api.example,DNS:bucket.s3.example,DNS:basic.example,"
+            "DNS:q.example\n")
     openssl("x509", "-req", "-in", "leaf.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
             "-CAcreateserial", "-out", "leaf.pem", "-days", "2", "-extfile", "ext")
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)

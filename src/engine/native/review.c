@@ -20,8 +20,7 @@
 #include "engine/native/native.h"
 
 #define LAYER NATIVE_LAYER
-#define LOWER                                                                                      \
-	LAYER "/lower" /* an empty directory that the supervisor has made; or the workspace's copy */
+#define LOWER LAYER "/lower" /* an empty directory of the supervisor's; or the workspace's copy */
 
 static const char options[] = "lowerdir=" LOWER ",upperdir=" LAYER "/upper,workdir=" LAYER
 			      "/work,userxattr,volatile,index=off";

@@ -1,6 +1,6 @@
 /*
- * Whom programs inside trust, where rules are inspected. In: the entries of plan->live->certs. Out: a
- * directory of certificates in the sandbox's own memory, read-only, over /etc/ssl/certs and over
+ * Whom programs inside trust, where rules are inspected. In: the entries of plan->live->certs. Out:
+ * a directory of certificates in the sandbox's own memory, read-only, over /etc/ssl/certs and over
  * other places of the bundle that exist. Runs in the child before the root becomes read-only; raw
  * system calls only.
  */
