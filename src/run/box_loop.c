@@ -439,6 +439,8 @@ static void on_replaced(struct box *b)
  * The operator's terminal is gone: so is the run. */
 static void look_at_console(struct box *b, uint64_t now)
 {
+	if (!b->streams.console)
+		return;
 	if (b->stopped && console_in_front(b->streams.console))
 		suspend(b, SIGTSTP, true);
 	b->stopped = false;
@@ -664,8 +666,7 @@ void box_watch_once(struct box *b)
 	look_at_output(b);
 	if (polled[POLL_CONTROL].revents)
 		box_on_control(b);
-	if (b->streams.console)
-		look_at_console(b, now);
+	look_at_console(b, now);
 	if (polled[POLL_PID].revents)
 		b->dead = b->gone = true;
 	on_time(b, now);
