@@ -14,7 +14,6 @@
 enum verb_group {
 #define VERB_GROUP(id, title) GROUP_##id,
 #include "verb_groups.def"
-#undef VERB_GROUP
 	GROUPS
 };
 
@@ -149,7 +148,6 @@ static const char *group_title(enum verb_group group)
 	case GROUP_##id:                                                                           \
 		return title;
 #include "verb_groups.def"
-#undef VERB_GROUP
 	case GROUPS:
 		break;
 	}

@@ -27,14 +27,7 @@
 /* The words' pending values, by name. */
 enum {
 #define SYNC_WORD(name, pending, writers, meaning) PENDING_##name = pending,
-#define SYNC_CLAIM(...)
-#define SYNC_WAIT(...)
-#define SYNC_LOOK(...)
 #include "start_sync.def"
-#undef SYNC_WORD
-#undef SYNC_CLAIM
-#undef SYNC_WAIT
-#undef SYNC_LOOK
 };
 
 static const struct sync_rule {
@@ -42,18 +35,12 @@ static const struct sync_rule {
 	uint16_t pending, spins, yields;
 	uint32_t slice_us;
 } rules[SYNC_WAITS] = {
-#define SYNC_WORD(...)
-#define SYNC_CLAIM(...)
 #define SYNC_WAIT(name, word, waiter, spins, yields, slice, peer, death)                           \
 	[SYNC_##name] = { offsetof(struct native_sync, word), PENDING_##word, spins, yields,       \
 			  slice },
 #define SYNC_LOOK(name, what, waiter, spins, yields, slice, peer, death)                           \
 	[SYNC_##name] = { NO_WORD, 0, spins, yields, slice },
 #include "start_sync.def"
-#undef SYNC_WORD
-#undef SYNC_CLAIM
-#undef SYNC_WAIT
-#undef SYNC_LOOK
 };
 
 /* One wait under way. */

@@ -13,25 +13,13 @@
 struct native_sync {
 #define SYNC_WORD(name, pending, writers, meaning) uint32_t name;
 #define SYNC_CLAIM(name, claimants, meaning) bool name;
-#define SYNC_WAIT(...)
-#define SYNC_LOOK(...)
 #include "start_sync.def"
-#undef SYNC_WORD
-#undef SYNC_CLAIM
-#undef SYNC_WAIT
-#undef SYNC_LOOK
 };
 
 enum sync_wait {
-#define SYNC_WORD(...)
-#define SYNC_CLAIM(...)
 #define SYNC_WAIT(name, ...) SYNC_##name,
 #define SYNC_LOOK(name, ...) SYNC_##name,
 #include "start_sync.def"
-#undef SYNC_WORD
-#undef SYNC_CLAIM
-#undef SYNC_WAIT
-#undef SYNC_LOOK
 	SYNC_WAITS
 };
 
