@@ -34,7 +34,7 @@ copy_tree() {
 
 build_packages() {
 	rm -f "$out"/*.deb
-	(cd "$out/tree" && DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" \
+	(cd "$out/tree" && DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$(nproc)" \
 		dpkg-buildpackage -b -us -uc -nc) >"$out/build.log" 2>&1 || {
 		tail -n 40 "$out/build.log" >&2
 		echo "package.sh: the build failed; its log is $out/build.log" >&2
