@@ -161,7 +161,8 @@ static unsigned choose(struct conn *c, struct stop *st, const struct buf *labels
 	for (struct sandbox *s = c->front->sandboxes; s; s = s->next) {
 		const struct access_what what = access_of_sandbox(s);
 
-		if (s->stop || s->state == SANDBOX_ENDING || !access_may(c, RIGHT_STOP, &what) ||
+		if (s->stop || s->pool || s->state == SANDBOX_ENDING ||
+		    !access_may(c, RIGHT_STOP, &what) ||
 		    (labels->len && !access_labels_match(labels->data, s->metadata)))
 			continue;
 		s->stop = st;
