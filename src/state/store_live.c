@@ -34,9 +34,12 @@ struct store_live {
 	uint64_t changed_ns; /* of the directory */
 };
 
+/* By doubling: there may be a thousand runs, and what each size leaves free stays the process's. */
 static void *grow(void *items, size_t count, size_t size)
 {
-	return reallocarray(items, count + 1, size);
+	if (count & (count - 1)) /* there is room up to the next power of two */
+		return items;
+	return reallocarray(items, count ? 2 * count : 1, size);
 }
 
 static int add_run(struct store_live *l, int fd, struct ward_err *e)
@@ -50,9 +53,15 @@ static int add_run(struct store_live *l, int fd, struct ward_err *e)
 	d = &l->runs[l->run_count];
 	*d = (struct dead_run){ 0 };
 	r = store_read_record(fd, d);
-	l->run_count++;
-	if (r < 0 && r != -EINVAL && r != -EISDIR) /* not a record */
+	if (r < 0 && r != -EINVAL && r != -EISDIR) { /* not a record */
+		dead_run_clear(d);
 		return ward_fail(e, -r, "cannot read the record of another run: %s", strerror(-r));
+	}
+	if (!d->root_count) { /* it can have made nothing: the next one has its memory */
+		dead_run_clear(d);
+		return 0;
+	}
+	l->run_count++;
 	r = 0;
 	for (size_t i = 0; i < d->root_count && r >= 0; i++)
 		r = guard_restore_rules(&d->roots[i], e);
