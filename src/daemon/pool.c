@@ -20,7 +20,7 @@
 #define STARTS_MAX 3   /* at one time; the keeper's other threads are left to clients */
 #define LOOK_MS 3000   /* between two looks at what a policy is made of */
 #define RETRY_MS 5000  /* after a start that failed */
-#define SHARE_MS 10000 /* for so long a claim counts */
+#define SHARE_MS 60000 /* for so long a claim counts */
 
 struct pool *pool_find(struct front *f, const char *template)
 {

@@ -194,11 +194,13 @@ def test_pool_is_warm(t):
     s = Server(t, "--pool", "code-interpreter-v1=1", "--warm",
                "code-interpreter-v1=python:decimal+json,code-interpreter-v1=javascript")
     wait_full(t, s, 1, "code-interpreter-v1")
-    # its kernels run before anybody has it
-    time.sleep(1)
     box = s.create("code-interpreter-v1", envVars={"LATE": "now"})
-    listed = box.sh("ps -e -o args")[1]
-    t.equal((listed.count("python3 -c"), listed.count("node --expose")), (2, 1), listed)
+
+    def kernels():
+        listed = box.sh("ps -e -o args")[1]
+        return listed.count("python3 -c"), listed.count("node --expose")
+    # nobody has asked for them
+    t.wait_until(lambda: kernels() == (2, 1), 20, "the kernels were not started")
     code = "import sys, os; ('decimal' in sys.modules, os.environ['LATE'])"
     r = box.ask("POST", "/execute", {"code": code}, port=49999)
     t.contains(r.body.decode(), "(True, 'now')")
