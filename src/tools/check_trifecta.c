@@ -47,6 +47,8 @@ static bool has_leg(const struct tool_tool *tool, enum leg leg)
 {
 	const struct tool_nature *n = &tool->nature;
 
+	if (tool->canary) /* it never runs */
+		return false;
 	if (leg == LEG_PRIVATE)
 		return n->private_data != SAID_FALSE;
 	if (leg == LEG_UNTRUSTED)

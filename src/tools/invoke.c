@@ -100,6 +100,8 @@ static int check_caller(const struct invoke_request *r, struct ward_err *e)
 	if (r->agent && !strv_has(&r->agent->tools, r->tool->head.name))
 		return ward_fail(e, EPERM, "agent %s does not hold the tool %s",
 				 r->agent->head.name, r->tool->head.name);
+	if (r->tool->canary)
+		return ward_fail(e, EPERM, "%s is a canary: it never runs", r->tool->head.name);
 	if (r->input && !r->tool->takes_stdin)
 		return ward_fail(e, EINVAL, "%s reads no standard input (stdin: true)",
 				 r->tool->head.name);

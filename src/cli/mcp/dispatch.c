@@ -165,9 +165,9 @@ static void take_call(const struct request *r)
 		return;
 	}
 	offer = list_find(r->peer->server, buf_text(&text));
-	if (offer)
+	if (offer && !canary_holds(r, offer))
 		work_begin(r, offer, arguments);
-	else
+	else if (!offer)
 		reply_error(r, MCP_BAD_PARAMS, "there is no tool of that name", NULL);
 }
 

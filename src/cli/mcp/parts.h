@@ -156,6 +156,7 @@ struct server {
 	struct peer *peers;
 	struct work *works;
 	size_t work_count, running;
+	bool alarmed; /* a canary was called: nothing is, any more */
 };
 
 /* -- dispatch.c: what a client says */
@@ -257,6 +258,14 @@ int work_on_time(struct server *s, uint64_t now_ms);
 void work_answer(struct server *s, struct work *w, const struct buf *result);
 /* Asks all to end (force: at once). */
 void work_end_all(struct server *s, bool force);
+/* The same at once; each is answered with an error. */
+void work_refuse_all(struct server *s, const char *why);
+
+/* -- canary.c: decoys */
+
+/* Whether nothing is called: the tool is a canary, or one was called before. Then it has raised the
+ * alarm, and answered. */
+bool canary_holds(const struct request *r, const struct offer *offer);
 
 /* -- call.c: one call, in its process */
 
@@ -277,6 +286,8 @@ void call_put_refusal(const struct ward_err *e, const struct policy_errors *erro
 must_check int session_start(struct session *s, const struct options *o, struct ward_err *e);
 /* Stops it and waits; its changes are kept for ward diff and ward apply. */
 void session_stop(struct session *s);
+/* Freezes it, and leaves it to the operator: it outlives this process. */
+must_check int session_freeze(struct session *s, struct ward_err *e);
 /* In a worker: lets go of the leash. */
 void session_leave(struct session *s);
 /* Runs a command in it; output_max: bytes that are kept of its output. The caller frees *ret. */

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/boxes.h"
 #include "host/program.h"
 
 #define STARTED_MAX 4096
@@ -196,6 +197,27 @@ void session_stop(struct session *s)
 	while (s->leash > 0 && waitpid(s->leash, NULL, 0) < 0 && errno == EINTR)
 		;
 	*s->id = '\0';
+}
+
+int session_freeze(struct session *s, struct ward_err *e)
+{
+	struct box_info info = { 0 };
+	int r = client_find_alive(s->id, &info, e);
+
+	if (r == 0)
+		r = boxes_freeze(&info, e);
+	box_info_clear(&info);
+	if (r < 0)
+		return r;
+	if (s->leash > 0) { /* else it would stop the sandbox at our end */
+		(void)kill(s->leash, SIGKILL);
+		while (waitpid(s->leash, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	own_close_fd(&s->leash_fd);
+	s->leash_fd = -1;
+	*s->id = '\0';
+	return 0;
 }
 
 void session_leave(struct session *s)

@@ -328,6 +328,13 @@ void work_end_all(struct server *s, bool force)
 	}
 }
 
+void work_refuse_all(struct server *s, const char *why)
+{
+	for (const struct work *w = s->works; w; w = w->next)
+		fail(w, MCP_INTERNAL, why);
+	work_end_all(s, true);
+}
+
 int work_init(struct ward_err *e)
 {
 	return prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? ward_fail_errno(e, "prctl") : 0;
