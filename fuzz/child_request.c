@@ -1,6 +1,7 @@
 /*
- * Fuzzes what a program inside asks of ward (process.children): words behind `ward run`, joined by
- * line ends. Whatever is asked for, the child's policy is no wider than its parent's.
+ * Fuzzes what a program inside asks of ward (process.children): words behind `ward run`,
+ * `ward send` and `ward receive`, joined by line ends. Whatever is asked for, the child's policy is
+ * no wider than its parent's.
  */
 #include <assert.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static const char document[] =
 	"  egress_allowlist: [a.example, \"*.b.example:443\", \"10.0.0.0/8\","
 	" {host: c.b.example, methods: [GET]}, {host: d.example, ask: true}]\n"
 	"process: {children: 3, children_depth: 2}\n"
+	"channels: [{name: c, from: [parent], to: [a], schema: \"{}\"}]\n"
 	"resources: {memory_limit: 1Gi, pids_limit: 100, timeout_seconds: 60}\n";
 
 static const struct parent *the_parent(void)
@@ -49,7 +51,8 @@ static void check(const struct parent *parent, const struct policy *p)
 	assert(p->fs_mode == FS_MODE_READ_ONLY && strcmp(p->fs_workspace, own->fs_workspace) == 0);
 	assert(p->res_memory <= own->res_memory && p->res_pids <= own->res_pids);
 	assert(p->res_timeout <= own->res_timeout && p->res_disk <= own->res_disk);
-	assert(!p->proc_nesting && !p->cred_grants.len && p->isolation.len == 1);
+	assert(!p->channels.len && !p->proc_nesting && !p->cred_grants.len &&
+	       p->isolation.len == 1);
 	assert(strcmp(p->isolation.items[0], "native") == 0);
 	assert(!p->proc_children || p->proc_children_depth < own->proc_children_depth);
 	assert(strv_has(&p->fs_hide, ".env") && strv_has(&p->fs_hide, "/a/*"));
@@ -64,37 +67,53 @@ static void check(const struct parent *parent, const struct policy *p)
 		       strstr(p->net_egress.items[i], "10.0.0.0/8"));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+static void try_verb(const char *verb, const uint8_t *data, size_t n)
 {
-	static const char begin[] = "ward\0run";
 	struct command_said said = { .word_count = 2 };
+	size_t begin = strlen("ward") + strlen(verb) + 2;
 	char words[2048];
 	struct child_request q;
 	struct policy policy = { 0 };
 	struct ward_err e = { 0 };
 
-	if (n + sizeof(begin) + 1 > sizeof(words) || (n && memchr(data, '\0', n)))
-		return 0;
-	memcpy(words, begin, sizeof(begin));
-	memcpy(words + sizeof(begin), data, n);
-	words[sizeof(begin) + n] = '\n';
+	if (n + begin + 1 > sizeof(words))
+		return;
+	memcpy(words, "ward", sizeof("ward"));
+	memcpy(words + sizeof("ward"), verb, strlen(verb) + 1);
+	memcpy(words + begin, data, n);
+	words[begin + n] = '\n';
 	said.words = words;
-	said.words_len = sizeof(begin) + n + 1;
-	for (size_t i = sizeof(begin); i < said.words_len; i++)
+	said.words_len = begin + n + 1;
+	for (size_t i = begin; i < said.words_len; i++)
 		if (words[i] == '\n') {
 			words[i] = '\0';
 			said.word_count++;
 		}
 	if (child_request_read(&said, &q, &e) < 0) {
 		assert(e.code && *e.why);
-		return 0;
+		return;
 	}
+	assert(q.verb == CHILD_RUN || q.name);
+	assert(q.verb != CHILD_SEND || q.text);
+	if (q.verb != CHILD_RUN)
+		return;
 	assert(q.word_count && q.command >= words && q.command < words + said.words_len);
+	assert(!q.name || child_is_name(q.name));
 	e = (struct ward_err){ 0 };
 	if (child_narrow(the_parent(), &q, &policy, &e) == 0)
 		check(the_parent(), &policy);
 	else
 		assert(e.code && *e.why);
 	policy_clear(&policy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	static const char *const verbs[] = { "run", "send", "receive" };
+
+	if (n && memchr(data, '\0', n))
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		try_verb(verbs[i], data, n);
 	return 0;
 }

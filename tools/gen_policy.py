@@ -16,7 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 Field = collections.namedtuple('Field', 'path member type values default narrow later help')
 Item = collections.namedtuple('Item', 'object name type values default help')
 OBJECT_OF = {'MOUNTS': 'mount', 'RULES': 'rule', 'GRANTS': 'grant', 'SSH': 'ssh', 'SINKS': 'sink',
-             'COMMANDS': 'commands', 'PRICES': 'price', 'WATCH': 'watch', 'LABELS': 'label'}
+             'COMMANDS': 'commands', 'PRICES': 'price', 'WATCH': 'watch', 'LABELS': 'label',
+             'CHANNELS': 'channel'}
 SIZE = {'': 1, 'Ki': 1 << 10, 'Mi': 1 << 20, 'Gi': 1 << 30}
 
 DIGITS = r'(0|[1-9][0-9]*)'
@@ -203,7 +204,7 @@ TYPE_TEXT = {'STRING': 'text', 'BOOL': 'true or false', 'UINT': 'whole number', 
              'INGRESS': 'deny_all or list of ports', 'GPUS': 'none, all or list of numbers',
              'RULES': 'list of rules', 'GRANTS': 'list of grants', 'SSH': 'list of keys',
              'COMMANDS': 'map', 'SINKS': 'list of sinks', 'WATCH': 'list of rules',
-             'LABELS': 'list of labels', 'UINTS': 'list of numbers'}
+             'LABELS': 'list of labels', 'CHANNELS': 'list of channels', 'UINTS': 'list of numbers'}
 STRINGS_TEXT = {'layer': 'path or name, or list of them',
                 'program': 'list of names', '': 'list of text',
                 'env': 'list of NAME, PREFIX* or NAME=VALUE',

@@ -88,6 +88,7 @@ static int build_spec(const struct options *o, struct spec *ret_spec, struct pro
 		.policy_unnamed = !o->policy_file && from_env("WARD_POLICY"),
 		.isolation = from_env("WARD_ISOLATION"),
 		.parent = from_env("WARD_PARENT"),
+		.channel = from_env("WARD_CHANNEL"),
 		.workspace = o->workspace,
 		.cwd = o->cwd,
 		.options = o->fields,

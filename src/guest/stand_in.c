@@ -35,9 +35,9 @@
 #include "protocol/command.h"
 
 #define SIGNAL_SET_BYTES 8
-#define SAID_MAX 1024
 #define GUARD_SOCKET "/.ward/guard/socket"
 #define CHILDREN_SOCKET "/.ward/children/socket"
+#define CHANNEL_SOCKET "/.ward/channel/socket"
 #define CLIENT "/.ward/bin/ward"
 #define COPY_BYTES 4096
 
@@ -181,9 +181,8 @@ static void send_request(struct stand_in *s)
 		fail("ward does not take the request");
 }
 
-static void connect_to_ward(struct stand_in *s)
+static bool connect_to(const struct stand_in *s, const char *path)
 {
-	const char *path = s->is_ward ? CHILDREN_SOCKET : GUARD_SOCKET;
 	struct sockaddr_un at;
 
 	for (size_t i = 0; i < sizeof(at); i++)
@@ -191,9 +190,21 @@ static void connect_to_ward(struct stand_in *s)
 	at.sun_family = AF_UNIX;
 	for (size_t i = 0; path[i]; i++)
 		at.sun_path[i] = path[i];
+	return raw_call(SYS_connect, s->socket_fd, &at, sizeof(at)) == 0;
+}
+
+/* In a child, messages go to its parent's ward, and requests for children of its own to its own. */
+static void connect_to_ward(struct stand_in *s, bool runs)
+{
+	bool there;
+
 	s->socket_fd = (int)raw_call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (s->socket_fd < 0 || raw_call(SYS_connect, s->socket_fd, &at, sizeof(at)) < 0)
-		fail("cannot reach ward, which starts this program");
+	if (s->is_ward)
+		there = (!runs && connect_to(s, CHANNEL_SOCKET)) || connect_to(s, CHILDREN_SOCKET);
+	else
+		there = connect_to(s, GUARD_SOCKET);
+	if (!there)
+		fail("cannot reach ward, which does what this program asks for");
 }
 
 /* -- while it runs */
@@ -266,9 +277,9 @@ static void copy_output(const struct stand_in *s)
 
 static void on_message(struct stand_in *s)
 {
-	char bytes[sizeof(struct command_message) + SAID_MAX];
+	char *bytes = s->packet; /* which was sent */
 	struct command_message m = { 0, 0, 0, 0 };
-	long n = raw_call(SYS_recvfrom, s->socket_fd, bytes, sizeof(bytes), 0, 0, 0);
+	long n = raw_call(SYS_recvfrom, s->socket_fd, bytes, COMMAND_MAX, 0, 0, 0);
 
 	if (n == -EINTR || n == -ECONNRESET) /* what was sent before that comes yet */
 		return;
@@ -282,6 +293,9 @@ static void on_message(struct stand_in *s)
 	} else if (m.op == COMMAND_ENDED) {
 		copy_output(s);
 		end_like(m.a);
+	} else if (m.op == COMMAND_MESSAGE) {
+		raw_call(SYS_write, 1, bytes + sizeof(m), (size_t)n - sizeof(m));
+		leave(0);
 	} else if (m.op == COMMAND_REFUSED) {
 		raw_call(SYS_write, 2, bytes + sizeof(m), (size_t)n - sizeof(m));
 		leave(m.a);
@@ -306,7 +320,7 @@ _Noreturn void stand_in_main(long *stack)
 	s.packet = (char *)packet;
 	s.started = false;
 	find_out(&s);
-	connect_to_ward(&s);
+	connect_to_ward(&s, argc > 1 && command_behind(argv[1], "run"));
 	write_request(&s, argv, argc, argv + argc + 1);
 	send_request(&s);
 	for (;;) {

@@ -295,4 +295,10 @@ struct plan {
 	bool proposals; /* ward-ask is inside */
 };
 
+/* Whether `ward` inside is ward's client (guest/stand_in.c). */
+static inline bool plan_has_client(const struct plan *p)
+{
+	return p->spec->policy.proc_children || p->spec->channel;
+}
+
 #endif

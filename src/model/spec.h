@@ -36,6 +36,8 @@ struct spec_request {
 	const char *isolation; /* of the environment, below the options; NULL: none */
 	/* of the environment: the run that starts this one as its child; NULL: none */
 	const char *parent;
+	/* of the environment: its socket for messages, where it is such a child; NULL: none */
+	const char *channel;
 	/* of the plan and the sweep; borrowed, NULL: not shown */
 	struct progress *progress;
 	bool starts; /* it will be run: volumes that it names are made */
@@ -68,6 +70,7 @@ struct spec {
 	struct strv wider;       /* what the policy file and they allow beyond the rest */
 	char digest[SHA256_HEX]; /* of that file and of what it extends; "": there is none */
 	const char *parent;      /* the run whose child this is; borrowed, NULL: nobody's */
+	const char *channel;     /* the path of its socket for messages; borrowed, NULL: none */
 	char *workspace;         /* absolute, links resolved */
 	char *cwd;               /* absolute */
 	bool starts;

@@ -104,7 +104,7 @@ static bool is_hosts(const struct plan *p, const char *dir)
 static void add_path(struct plan *p)
 {
 	const char *path = getenv("PATH");
-	bool own = p->spec->policy.fs_programs.len || p->spec->policy.proc_children;
+	bool own = p->spec->policy.fs_programs.len || plan_has_client(p);
 	auto_buf out = { 0 };
 
 	buf_puts(&out, own ? "PATH=" PLAN_PROGRAMS ":" : "PATH=");

@@ -91,6 +91,7 @@ must_check int plan_add_git(struct plan *p, struct ward_err *e);
 /* process.children: what ward is inside, and whom it speaks to (guest/stand_in.c) */
 #define PLAN_CHILDREN_CLIENT "/.ward/bin/ward"
 #define PLAN_CHILDREN_SOCKET "/.ward/children/socket"
+#define PLAN_CHANNEL_SOCKET "/.ward/channel/socket" /* of a child, for messages */
 #define PLAN_PROGRAMS "/.ward/bin" /* links to the policy's programs, in front of PATH */
 /* The user's home: PLAN_HOME, or that of process.user, which the caller's buffer holds then. */
 #define PLAN_USER_MAX 32

@@ -619,6 +619,7 @@ int spec_build(const struct spec_request *r, struct spec *ret_spec, struct polic
 			  .starts = r->starts,
 			  .own_env = r->own_env,
 			  .parent = r->parent && store_id_ns(r->parent) ? r->parent : NULL,
+			  .channel = r->channel,
 			  .tty = r->tty,
 			  .observe = r->observe,
 			  .widened = r->widen,

@@ -48,6 +48,7 @@ struct policy_mounts {
 #define POLICY_C_PRICES struct strv
 #define POLICY_C_WATCH struct strv
 #define POLICY_C_LABELS struct strv
+#define POLICY_C_CHANNELS struct strv
 
 enum policy_field {
 #define FIELD(path, member, type, ...) POLICY_F_##member,

@@ -156,9 +156,9 @@ static bool is_toolchains_word(const struct schema_row *row, const struct node *
 static void set_list(struct context *c, const struct schema_row *row, const struct node *n)
 {
 	static const char *const objects[SCHEMA_TYPES] = {
-		[TYPE_RULES] = "rule",   [TYPE_GRANTS] = "grant", [TYPE_SSH] = "ssh",
-		[TYPE_SINKS] = "sink",   [TYPE_PRICES] = "price", [TYPE_WATCH] = "watch",
-		[TYPE_LABELS] = "label",
+		[TYPE_RULES] = "rule",   [TYPE_GRANTS] = "grant",     [TYPE_SSH] = "ssh",
+		[TYPE_SINKS] = "sink",   [TYPE_PRICES] = "price",     [TYPE_WATCH] = "watch",
+		[TYPE_LABELS] = "label", [TYPE_CHANNELS] = "channel",
 	};
 	const struct numbers_type *numbers = numbers_type(row->type);
 	const char *path = row->row.path;

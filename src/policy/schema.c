@@ -62,6 +62,7 @@ static const unsigned char held[SCHEMA_TYPES] = {
 	[TYPE_COMMANDS] = HELD_LIST, [TYPE_SINKS] = HELD_LIST,     [TYPE_UINTS] = HELD_LIST,
 	[TYPE_PRICES] = HELD_LIST,   [TYPE_MONEY] = HELD_NUMBER,   [TYPE_TOOLCHAINS] = HELD_LIST,
 	[TYPE_SSH] = HELD_LIST,      [TYPE_WATCH] = HELD_LIST,     [TYPE_LABELS] = HELD_LIST,
+	[TYPE_CHANNELS] = HELD_LIST,
 };
 
 const struct schema_row *schema_row(enum policy_field field)

@@ -29,6 +29,7 @@ enum schema_type {
 	TYPE_PRICES,
 	TYPE_WATCH,
 	TYPE_LABELS,
+	TYPE_CHANNELS,
 	TYPE_UINTS, /* only inside items */
 	SCHEMA_TYPES
 };

@@ -14,8 +14,14 @@
 enum children_op {
 	CHILDREN_STARTED = 1, /* object: the command */
 	CHILDREN_REFUSED,     /* the same; why */
-	CHILDREN_ENDED        /* the same; run, code */
+	CHILDREN_ENDED,       /* the same; run, code */
+	CHILDREN_SENT,        /* object: the channel; from, to, code: bytes, digest */
+	CHILDREN_NOT_SENT,    /* the same; why */
+	CHILDREN_READY,       /* first; why: why it cannot begin */
 };
+
+/* To ward-children: a uint32_t. */
+enum children_order { CHILDREN_HOLD = 1, CHILDREN_RELEASE };
 
 /* From ward-children. Texts end by NUL. */
 struct children_event {
@@ -24,6 +30,7 @@ struct children_event {
 	uint32_t lost;   /* refusals before this one that were not reported */
 	int32_t code;    /* the exit code */
 	char run[24];    /* of the child; "": not known */
+	char from[64], to[64], digest[72];
 	char object[CHILDREN_TEXT], why[CHILDREN_TEXT];
 };
 

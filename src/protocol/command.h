@@ -20,8 +20,9 @@ enum command_op {
 	COMMAND_SIGNAL,    /* a: the signal for the program's process group */
 	/* supervisor -> stand-in */
 	COMMAND_STARTED,
-	COMMAND_ENDED,  /* a: wait status */
-	COMMAND_REFUSED /* behind it the reason, for standard error; a: the exit code */
+	COMMAND_ENDED,   /* a: wait status */
+	COMMAND_MESSAGE, /* behind it a message of a channel; ward's client prints it and ends */
+	COMMAND_REFUSED  /* behind it the reason, for standard error; a: the exit code */
 };
 
 /* Behind a START: the path of the program inside, its words, its variables, each ended by NUL. */

@@ -11,6 +11,7 @@
 
 #include "base/io.h"
 #include "limit/limits.h"
+#include "run/children.h"
 #include "run/box_internal.h"
 #include "run/serve.h"
 
@@ -43,6 +44,7 @@ void box_hold(struct box *b, bool hold, bool quick)
 	b->frozen = hold && !b->stopped_by_init;
 	b->held = hold;
 	b->paused = false;
+	children_hold(b->plan->live, hold);
 }
 
 void box_ended_one(struct box *b)

@@ -601,6 +601,13 @@ static void on_creds(struct box *b, const struct pollfd *polled, struct serve *s
 	box_proposals_look(b);
 }
 
+static void on_clients(struct box *b, struct serve *server, struct pollfd *clients, size_t count,
+		       uint64_t now)
+{
+	if (server && serve_handle(server, clients, count, now) && b->serve)
+		b->trim_at_ms = now + TRIM_AFTER_MS;
+}
+
 /* What the supervisor itself waits for; a descriptor of -1 is not waited for. */
 static void fill_polls(struct box *b, struct pollfd *polled)
 {
@@ -661,8 +668,7 @@ void box_watch_once(struct box *b)
 		look_at_limits(b);
 	}
 	streams_move(&b->streams, polled + POLL_STDIO, relays);
-	if (server && serve_handle(server, clients, client_count, now) && b->serve)
-		b->trim_at_ms = now + TRIM_AFTER_MS;
+	on_clients(b, server, clients, client_count, now);
 	look_at_output(b);
 	if (polled[POLL_CONTROL].revents)
 		box_on_control(b);

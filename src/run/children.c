@@ -25,6 +25,7 @@
 
 #define FIELD "process.children"
 #define STOP_MS 30000 /* ward-children itself kills what has not ended before */
+#define START_MS 30000
 #define EVENTS_AT_ONCE 64
 
 struct children {
@@ -81,6 +82,28 @@ static int start_program(struct children *c, const struct plan *p, struct ward_e
 	return r;
 }
 
+static void end_texts(struct children_event *said)
+{
+	said->run[sizeof(said->run) - 1] = said->object[sizeof(said->object) - 1] =
+		said->why[sizeof(said->why) - 1] = said->from[sizeof(said->from) - 1] =
+			said->to[sizeof(said->to) - 1] = said->digest[sizeof(said->digest) - 1] =
+				'\0';
+}
+
+/* What it cannot hold refuses the run. */
+static int await_ready(const struct children *c, struct ward_err *e)
+{
+	struct pollfd ready = { .fd = c->fd, .events = POLLIN };
+	struct children_event said;
+
+	if (poll(&ready, 1, START_MS) <= 0 ||
+	    recv(c->fd, &said, sizeof(said), 0) != (ssize_t)sizeof(said) ||
+	    said.op != CHILDREN_READY)
+		return ward_fail(e, EIO, FIELD ": " CHILDREN_PROGRAM " could not begin");
+	end_texts(&said);
+	return *said.why ? ward_fail(e, EINVAL, "%s", said.why) : 0;
+}
+
 int children_start(struct plan *p, struct ward_err *e)
 {
 	struct children *c;
@@ -94,7 +117,11 @@ int children_start(struct plan *p, struct ward_err *e)
 	c->socket = (struct inside_socket)NO_INSIDE_SOCKET;
 	c->fd = -1;
 	r = inside_socket_make(p, "children", PLAN_CHILDREN_SOCKET, FIELD, &c->socket, e);
-	return r < 0 ? r : start_program(c, p, e);
+	if (r == 0)
+		r = start_program(c, p, e);
+	own_close_fd(&c->socket.listen_fd);
+	c->socket.listen_fd = -1;
+	return r < 0 ? r : await_ready(c, e);
 }
 
 void children_mounted(const struct plan *p)
@@ -117,6 +144,31 @@ static void emit_lost(uint32_t lost, struct result *r)
 	event_emit(r->events, &v);
 }
 
+/* A message on a channel: what it was, and not what was in it. */
+static void on_message(const struct children_event *said, struct result *r)
+{
+	bool refused = said->op == CHILDREN_NOT_SENT;
+	struct ward_event v =
+		event_make(EVENT_CHANNEL, refused ? ACTION_DENY : ACTION_ALLOW, said->object);
+	auto_buf what = { 0 };
+
+	event_text(&v, FIELD_RULE, "channels");
+	event_text(&v, FIELD_FROM, said->from);
+	if (*said->to)
+		event_text(&v, FIELD_TO, said->to);
+	if (*said->why)
+		event_text(&v, FIELD_WHY, said->why);
+	event_number(&v, FIELD_BYTES, (uint64_t)said->code);
+	if (*said->digest)
+		event_text(&v, FIELD_DIGEST, said->digest);
+	event_emit(r->events, &v);
+	if (!refused)
+		return;
+	buf_printf(&what, "%s sends on %s", said->from, said->object);
+	if (!what.failed)
+		result_deny(r, buf_text(&what), said->why, "channels");
+}
+
 static void on_event(const struct children_event *said, struct result *r)
 {
 	bool refused = said->op == CHILDREN_REFUSED;
@@ -127,6 +179,10 @@ static void on_event(const struct children_event *said, struct result *r)
 
 	if (said->lost)
 		emit_lost(said->lost, r);
+	if (said->op == CHILDREN_SENT || said->op == CHILDREN_NOT_SENT) {
+		on_message(said, r);
+		return;
+	}
 	event_text(&v, FIELD_RULE, FIELD);
 	if (*said->why)
 		event_text(&v, FIELD_WHY, said->why);
@@ -159,10 +215,17 @@ void children_handle(struct plan_live *live, struct result *r)
 						  "every child");
 			return;
 		}
-		said.run[sizeof(said.run) - 1] = said.object[sizeof(said.object) - 1] =
-			said.why[sizeof(said.why) - 1] = '\0';
+		end_texts(&said);
 		on_event(&said, r);
 	}
+}
+
+void children_hold(const struct plan_live *live, bool hold)
+{
+	uint32_t order = hold ? CHILDREN_HOLD : CHILDREN_RELEASE;
+
+	if (live->children && live->children->fd >= 0)
+		(void)!send(live->children->fd, &order, sizeof(order), MSG_NOSIGNAL);
 }
 
 static void reap(struct children *c)
@@ -192,8 +255,7 @@ void children_stop(struct plan_live *live, struct result *r)
 			continue;
 		n = recv(c->fd, &said, sizeof(said), MSG_DONTWAIT);
 		if (n == (ssize_t)sizeof(said)) {
-			said.run[sizeof(said.run) - 1] = said.object[sizeof(said.object) - 1] =
-				said.why[sizeof(said.why) - 1] = '\0';
+			end_texts(&said);
 			on_event(&said, r);
 		} else if (n >= 0 || errno != EINTR) {
 			own_close_fd(&c->fd);

@@ -14,6 +14,8 @@ void children_mounted(const struct plan *p);
 int children_fd(const struct plan *p);
 /* Reads what it reports into the result and the journal. */
 void children_handle(struct plan_live *live, struct result *r);
+/* Holds all children, or lets them go on; none starts meanwhile. */
+void children_hold(const struct plan_live *live, bool hold);
 /* Ends all children, waits for them, and reads what is left to report. */
 void children_stop(struct plan_live *live, struct result *r);
 /* Ends them without a report, and frees. */

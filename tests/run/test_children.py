@@ -2,9 +2,13 @@
 none of them outlives it."""
 import json
 import os
+import pathlib
 import signal
-import subprocess
 import time
+
+from harness.boxes import clean
+
+AGENTS = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/agents"
 
 TALK = r"""
 import array, os, socket, struct
@@ -40,11 +44,20 @@ def project(t, files=None):
 
 
 def run(t, ws, code, *options, **more):
-    return t.ward("run", "-p", policy(t, ws, **more), *options, "--", "sh", "-c", code, cwd=ws)
+    return t.ward("run", "-p", policy(t, ws, **more), *options, "--report", report(t), "--", "sh",
+                  "-c", code, cwd=ws)
+
+
+def report(t):
+    if not hasattr(t, "report_of_children"):
+        t.report_of_children = os.path.join(t.fresh_dir("report"), "report.json")
+    return t.report_of_children
 
 
 def events(t, ws, kind):
-    r = t.ward("audit", "show", "--json", cwd=ws)
+    """Of the last run of run(), not of its children."""
+    with open(report(t)) as f:
+        r = t.ward("audit", "show", "--json", json.load(f)["run"], cwd=ws)
     return [e for e in map(json.loads, r.out.splitlines()) if e.get("kind") == kind]
 
 
@@ -214,10 +227,11 @@ def test_no_child_outlives_its_parent(t):
     ws = project(t)
     beat = os.path.join(ws, "out/beat")
 
-    def start(code):
+    def start(code, children=2):
         if os.path.exists(beat):
             os.unlink(beat)
-        p = t.popen(t.ward_argv("run", "-p", policy(t, ws), "--", "sh", "-c", code), cwd=ws)
+        p = t.popen(t.ward_argv("run", "-p", policy(t, ws, children), "--", "sh", "-c", code),
+                    cwd=ws)
         t.wait_until(lambda: os.path.exists(beat) or p.poll() is not None, 20, "no child")
         if p.poll() is not None:
             t.fail(f"it ended: {p.communicate()}")
@@ -247,7 +261,7 @@ def test_no_child_outlives_its_parent(t):
         t.check(ended(beat), f"kill -9 {which}")
         p.wait(30)
     p = start(BEAT + " & for i in 1 2 3 4 5 6 7 8; do ward run -- sleep 60 & done; "
-                     "while :; do ward run -- true 2> /dev/null; done")
+                     "while :; do ward run -- true 2> /dev/null; done", children=16)
     time.sleep(0.2)
     os.kill(supervisor(p)[0], signal.SIGKILL)
     t.check(ended(beat), "killed while children start")
@@ -295,11 +309,12 @@ print(answer(request(["ward", "run", "--", "true"])))
 """
     with open(os.path.join(ws, "talk.py"), "w") as f:
         f.write(code)
-    r = run(t, ws, "python3 talk.py; ward run -- echo still here")
+    r = run(t, ws, "python3 talk.py; until ward run -- echo still here "
+                   "2> /dev/null; do sleep 0.1; done")
     out = r.out.splitlines()
     t.check(out[0].startswith("((3, 0)") and "not a request of ward's client" in out[1] and
             "still here" in r.out, r)
-    t.equal([line.count("(5, 125)") for line in out[3:4]], [3], r.out)
+    t.equal([line.count("(6, 125)") for line in out[3:4]], [3], r.out)
     t.check("None" in out[4] and all("not a pipe, a file" in o for o in out[5:9]), r.out)
     t.check(out[9].startswith("((3, 0)") and out[10].startswith("((3, 0)"), r.out)
 
@@ -340,6 +355,23 @@ def test_records(t):
             [("child.start", None), ("child.end", child["id"])], "the parent's")
 
 
+def test_children_are_held(t):
+    """ward pause of the parent holds its children, and starts none; ward resume lets them go on."""
+    ws = project(t)
+    beat = os.path.join(ws, "out/beat")
+    r = t.ward("run", "-d", "-p", policy(t, ws), "--", "sh", "-c", BEAT, cwd=ws)
+    t.defer(clean, t)
+    t.wait_until(lambda: os.path.exists(beat), 20, "the child runs")
+    t.equal(t.ward("pause", r.out.strip(), cwd=ws).rc, 0, "paused")
+    t.check(ended(beat), "the child stands still")
+    before = os.stat(beat).st_mtime_ns
+    t.equal(t.ward("resume", r.out.strip(), cwd=ws).rc, 0, "resumed")
+    t.wait_until(lambda: os.stat(beat).st_mtime_ns != before, 20, "it goes on")
+    t.ward("pause", r.out.strip(), cwd=ws)
+    t.equal(t.ward("kill", r.out.strip(), cwd=ws).rc, 0, "killed while it is paused")
+    t.check(ended(beat), "and so is the child")
+
+
 def test_refused_policies(t):
     """What cannot hold a child apart refuses process.children, with the reason."""
     ws = project(t)
@@ -348,3 +380,90 @@ def test_refused_policies(t):
                       ({"isolation": ["oci"]}, "isolation native")):
         r = run(t, ws, "true", **more)
         t.check(r.rc == 125 and why in r.err, f"{more}: {r.err}")
+
+
+ANY = json.dumps({})
+NUMBER = json.dumps({"type": "object", "required": ["n"], "additionalProperties": False,
+                     "properties": {"n": {"type": "integer"}}})
+
+
+def channel(name, sender, receiver, schema=NUMBER, **more):
+    return {"name": name, "from": sender, "to": receiver, "schema": schema, **more}
+
+
+def test_messages(t):
+    """In order, with the sender's name, to who may receive them and to nobody else; each is an
+    event of the parent's journal, without its content."""
+    ws = project(t)
+    channels = [channel("down", ["parent"], ["a", "b"]), channel("up", ["a", "b"], ["parent"]),
+                channel("aside", ["a"], ["b"], ANY)]
+    r = run(t, ws, """
+        ward run --name a -- sh -c 'ward receive down; ward send up "{\\"n\\":
+            3}"; ward send aside "[\\"x\\"]"; ward send down --to b "{\\"n\\": 9}" 2>&1;
+            ward receive aside 2>&1; echo a $?' &
+        ward run --name b -- sh -c 'ward receive down; ward receive aside; echo b' > out/b &
+        ward send down --to b '{"n": 1}'; ward send down --to a '{"n": 2}'
+        ward receive up; wait; cat out/b
+        ward receive up --wait 1; echo $?; ward receive none; ward send down '{"n": 1}'""",
+            channels=channels)
+    out = r.out.splitlines()
+    t.check('{"from":"parent","message":{"n": 2}}' in out, r.out)
+    t.check('{"from":"a","message":{"n":             3}}' in out, r.out)
+    t.check(out.index('{"from":"parent","message":{"n": 1}}') <
+            out.index('{"from":"a","message":["x"]}') < out.index("b"), r.out)
+    t.contains(r.out, "a may not send on down", "not its channel")
+    t.contains(r.out, "a may not receive from aside\na 125", "likewise")
+    t.check("124" in out and "there is no channel none" in r.err and "--to NAME" in r.err, r.err)
+    got = events(t, ws, "channel.message")
+    sent = [(e["from"], e["to"], e["object"]) for e in got if e["action"] == "allow"]
+    t.equal(sorted(sent), [("a", "b", "aside"), ("a", "parent", "up"), ("parent", "a", "down"),
+                           ("parent", "b", "down")], "on record")
+    t.check(all(len(e["digest"]) == 64 and e["bytes"] for e in got), f"{got}")
+
+
+def test_messages_that_do_not_fit(t):
+    """Schema, size, rate, how many wait, hidden characters: refused with the reason, on record."""
+    ws = project(t)
+    channels = [channel("c", ["parent"], ["a"], max_bytes=100, per_minute=1000),
+                channel("slow", ["parent"], ["a"], per_minute=2)]
+    bad = {'{"n": "x"}': "expected integer", '{"n": 1, "m": 2}': "", "{": "does not match",
+           '{"n": 1} 2': "does not match", "[" * 90: "does not match", "": "does not match",
+           '{"n":' + "1" * 100 + "}": "more than 100 bytes", '{"n": 1\u200b}': "hidden"}
+    lines = "".join(f"ward send c '{m}' 2>&1; echo \"= $?\"\n" for m in bad)
+    r = run(t, ws, lines + """
+        for i in 1 2 3; do ward send slow '{"n": 1}' 2>&1; done
+        for i in $(seq 18); do ward send c '{"n": 1}' 2>&1; done""", channels=channels)
+    answers = r.out.split("= 125\n")
+    t.equal(len(answers), len(bad) + 1, r.out)
+    for (message, why), got in zip(bad.items(), answers):
+        t.contains(got, why, message)
+    t.contains(answers[-1], "more than 2 messages in a minute", "the rate")
+    t.equal(answers[-1].count("16 messages for a wait on c already"), 2, "the queue")
+    denied = [e for e in events(t, ws, "channel.message") if e["action"] == "deny"]
+    t.equal(len(denied), len(bad) + 3, "on record")
+    for channels, why in (([channel("c", ["parent"], ["a"], "{")], "is not JSON"),
+                          ([channel("c", ["parent"], ["a"], '{"typ": 1}')], "schema of c"),
+                          ([channel("c", ["parent"], ["a"])] * 2, "twice")):
+        r = run(t, ws, "true", channels=channels)
+        t.check(r.rc == 125 and why in r.err, f"{channels}: {r.err}")
+    r = run(t, ws, "true", channels=[channel("c", ["parent"], ["a"])], children=0)
+    t.check(r.rc == 125 and "process.children" in r.err, f"without children: {r.err}")
+
+
+def test_agents_example(t):
+    """examples/agents: an orchestrator and two workers, whose hostile one gets nowhere."""
+    ws = t.workspace({f"{path.parent.name}/{path.name}" if path.parent != AGENTS else path.name:
+                      path.read_text() for path in AGENTS.rglob("*") if path.is_file()})
+    r = t.ward("run", "-p", "ward.yaml", "--report", report(t), "--", "python3", "orchestrator.py",
+               cwd=ws, timeout=120)
+    lines = r.out.splitlines()
+    words = len((AGENTS / "ward.yaml").read_text().split())
+    t.check(f"honest counted {words} words" in lines and "hostile counted 0 words" in lines, r)
+    contained = [line for line in lines if line.startswith("contained: ")]
+    t.equal(([x for x in lines if x.startswith("WORKED")], len(contained)), ([], 15), r.out)
+    t.equal(sorted(p for p in os.listdir(ws)), sorted(p.name for p in AGENTS.iterdir()),
+            "nothing planted")
+    t.equal(open(os.path.join(ws, "orchestrator.py")).read(),
+            (AGENTS / "orchestrator.py").read_text(), "nothing changed")
+    denied = {e["object"] for e in events(t, ws, "channel.message") if e["action"] == "deny"}
+    t.equal(denied, {"tasks", "results"}, "on record")

@@ -28,15 +28,25 @@
 static const struct {
 	const char *field, *value;
 } taken_away[] = {
-	{ "filesystem.mode", "read_only" },   { "filesystem.host_mounts", "[]" },
-	{ "filesystem.ask", "[]" },           { "filesystem.caches", "[]" },
-	{ "filesystem.home", "private" },     { "network.mode", "none" },
-	{ "network.egress_allowlist", "[]" }, { "network.ingress", "deny_all" },
-	{ "network.host_services", "[]" },    { "process.git_identity", "false" },
-	{ "process.children", "0" },          { "process.children_depth", "1" },
-	{ "resources.gpus", "none" },         { "credentials.mode", "none" },
-	{ "credentials.grants", "[]" },       { "credentials.ssh", "[]" },
-	{ "credentials.gpg", "[]" },          { "approvals.mode", "deny" },
+	{ "filesystem.mode", "read_only" },
+	{ "filesystem.host_mounts", "[]" },
+	{ "filesystem.ask", "[]" },
+	{ "filesystem.caches", "[]" },
+	{ "filesystem.home", "private" },
+	{ "network.mode", "none" },
+	{ "network.egress_allowlist", "[]" },
+	{ "network.ingress", "deny_all" },
+	{ "network.host_services", "[]" },
+	{ "process.git_identity", "false" },
+	{ "process.children", "0" },
+	{ "process.children_depth", "1" },
+	{ "resources.gpus", "none" },
+	{ "credentials.mode", "none" },
+	{ "credentials.grants", "[]" },
+	{ "credentials.ssh", "[]" },
+	{ "credentials.gpg", "[]" },
+	{ "approvals.mode", "deny" },
+	{ "channels", "[]" },
 };
 
 /* What --set may name: fields of which one direction is narrower. */
@@ -274,6 +284,7 @@ static int apply(struct cut *c, const struct child_option *o)
 		r = policy_set(c->p, o->field, o->value, o->kind == CHILD_APPEND, POLICY_CLI, c->e);
 		return r < 0 ? ward_wrap(c->e, "%s", o->name) : 0;
 	case CHILD_CWD:
+	case CHILD_NAME:
 		break;
 	}
 	return 0;

@@ -12,14 +12,15 @@
 struct child {
 	pid_t pid; /* 0: none */
 	struct call_place place;
+	int channel_fd;                           /* its socket for messages; -1: none */
 	uint64_t memory, pids, cpu, disk, inodes; /* POLICY_NONE: no limit */
 	bool writes;                              /* it has a writable mount: what it wrote stays */
 };
 
-/* Starts a child with these descriptors (borrowed, all above 2) as 0-2. It dies with this
- * process. ret->place is for child_finish() in any case. */
+/* Starts a child with these descriptors (borrowed, all above 2) as 0-2; channel: with a
+ * socket for messages. It dies with this process. ret->place is for child_finish() in any case. */
 must_check int child_start(const struct child_request *q, const struct policy *policy,
-			   const int fds[3], struct child *ret, struct ward_err *e);
+			   const int fds[3], bool channel, struct child *ret, struct ward_err *e);
 /* What its report says; its files go. */
 void child_finish(struct child *c, struct call_result *ret);
 /* Asks it to end; at once: whatever it does. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "policy/policy_channel.h"
 
 static const struct form {
 	const char *name;
@@ -26,6 +27,7 @@ static const struct form {
 	{ "--disk", CHILD_FIELD, "resources.disk_limit" },
 	{ "--timeout", CHILD_FIELD, "resources.timeout_seconds" },
 	{ "--set", CHILD_PAIR, "" },
+	{ "--name", CHILD_NAME, "" },
 	{ "--chdir", CHILD_CWD, "" },
 	{ "-C", CHILD_CWD, "" },
 };
@@ -68,7 +70,7 @@ static int refuse_option(const char *word, struct ward_err *e)
 	text_escape(&shown, word);
 	ward_fail(e, EINVAL, "inside a sandbox ward run does not know %.100s", buf_text(&shown));
 	return ward_remedy(e, "options: --ro --rw --hide --allow --memory --pids --cpus --disk "
-			      "--timeout --set -C");
+			      "--timeout --set --name -C");
 }
 
 static int add_option(struct words *w, const char *word, struct child_request *ret,
@@ -87,6 +89,14 @@ static int add_option(struct words *w, const char *word, struct child_request *r
 		ret->cwd = value;
 		return 0;
 	}
+	if (f->kind == CHILD_NAME) {
+		ret->name = value;
+		return child_is_name(value)
+			       ? 0
+			       : ward_fail(e, EINVAL,
+					   "--name: letters, digits and . _ -, at most "
+					   "63, and not parent");
+	}
 	if (ret->option_count == CHILD_OPTIONS_MAX)
 		return ward_fail(e, E2BIG, "more than %d options", CHILD_OPTIONS_MAX);
 	ret->options[ret->option_count++] = (struct child_option){
@@ -95,32 +105,96 @@ static int add_option(struct words *w, const char *word, struct child_request *r
 	return 0;
 }
 
+bool child_is_name(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789._-";
+	size_t n = strspn(name, letters);
+
+	return n && !name[n] && n < CHANNEL_NAME_TEXT && *name != '-' &&
+	       strcmp(name, CHANNEL_PARENT) != 0;
+}
+
+static int read_run(struct words *w, struct child_request *ret, struct ward_err *e)
+{
+	while (w->left && *w->at == '-') {
+		const char *word = next(w);
+		int r;
+
+		if (strcmp(word, "--") == 0)
+			break;
+		r = add_option(w, word, ret, e);
+		if (r < 0)
+			return r;
+	}
+	ret->command = w->at;
+	ret->word_count = w->left;
+	if (!w->left || !*w->at)
+		return ward_fail(e, EINVAL, "ward run needs a command");
+	return 0;
+}
+
+/* NAME [--to WHO] [--] TEXT */
+static int read_send(struct words *w, struct child_request *ret, struct ward_err *e)
+{
+	const char *word;
+
+	ret->name = next(w);
+	word = next(w);
+	if (word && strcmp(word, "--to") == 0) {
+		ret->to = next(w);
+		word = next(w);
+	}
+	if (word && strcmp(word, "--") == 0)
+		word = next(w);
+	ret->text = word;
+	if (ret->name && word && !w->left)
+		return 0;
+	return ward_fail(e, EINVAL, "ward send CHANNEL [--to NAME] [--] MESSAGE");
+}
+
+/* NAME [--wait SECONDS] */
+static int read_receive(struct words *w, struct child_request *ret, struct ward_err *e)
+{
+	const char *word, *number;
+
+	ret->name = next(w);
+	word = next(w);
+	number = next(w);
+	if (!ret->name || w->left || (word && (strcmp(word, "--wait") != 0 || !number)))
+		return ward_fail(e, EINVAL, "ward receive CHANNEL [--wait SECONDS]");
+	if (!word)
+		return 0;
+	if (!*number || strlen(number) > 6 || strspn(number, "0123456789") != strlen(number))
+		return ward_fail(e, EINVAL, "--wait: a number of seconds");
+	for (; *number; number++)
+		ret->wait_s = ret->wait_s * 10 + (unsigned)(*number - '0');
+	return 0;
+}
+
 int child_request_read(const struct command_said *said, struct child_request *ret,
 		       struct ward_err *e)
 {
+	static const struct {
+		const char *word;
+		enum child_verb verb;
+		int (*read)(struct words *, struct child_request *, struct ward_err *);
+	} verbs[] = { { "run", CHILD_RUN, read_run },
+		      { "send", CHILD_SEND, read_send },
+		      { "receive", CHILD_RECEIVE, read_receive } };
 	struct words w = { said->words, said->word_count };
 	const char *word;
 
 	*ret = (struct child_request){ 0 };
 	(void)next(&w); /* what the client was called by */
 	word = next(&w);
-	if (!word || strcmp(word, "run") != 0) {
-		ward_fail(e, EINVAL, "inside a sandbox ward starts sandboxes, and nothing else");
-		return ward_remedy(e, "ward run [options] -- CMD...");
-	}
-	while (w.left && *w.at == '-') {
-		int r;
-
-		word = next(&w);
-		if (strcmp(word, "--") == 0)
-			break;
-		r = add_option(&w, word, ret, e);
-		if (r < 0)
-			return r;
-	}
-	ret->command = w.at;
-	ret->word_count = w.left;
-	if (!w.left || !*w.at)
-		return ward_fail(e, EINVAL, "ward run needs a command");
-	return 0;
+	for (size_t i = 0; word && i < ARRAY_LEN(verbs); i++)
+		if (strcmp(word, verbs[i].word) == 0) {
+			ret->verb = verbs[i].verb;
+			return verbs[i].read(&w, ret, e);
+		}
+	ward_fail(e, EINVAL,
+		  "inside a sandbox ward runs children and sends them messages, and "
+		  "nothing else");
+	return ward_remedy(e, "ward run [options] -- CMD..., ward send, ward receive");
 }

@@ -14,8 +14,11 @@ enum child_kind {
 	CHILD_RULE,   /* HOST[:PORT] */
 	CHILD_READ,   /* a mount of the parent's, read-only */
 	CHILD_WRITE,  /* the same, as it is there */
-	CHILD_CWD
+	CHILD_CWD,
+	CHILD_NAME
 };
+
+enum child_verb { CHILD_RUN, CHILD_SEND, CHILD_RECEIVE };
 
 struct child_option {
 	enum child_kind kind;
@@ -26,6 +29,11 @@ struct child_option {
 
 /* Everything points into the words that were read, or is static. */
 struct child_request {
+	enum child_verb verb;
+	const char *name; /* of the child; of the channel; NULL: none */
+	const char *to;   /* CHILD_SEND: who receives it; NULL: the only one */
+	const char *text; /* CHILD_SEND */
+	unsigned wait_s;  /* CHILD_RECEIVE; 0: until there is a message */
 	struct child_option options[CHILD_OPTIONS_MAX];
 	size_t option_count;
 	const char *cwd;     /* NULL: the workspace */
@@ -33,8 +41,10 @@ struct child_request {
 	size_t word_count;
 };
 
-/* Reads `ward run [options] [--] CMD...`. A pure function over untrusted bytes; what is not that is
- * -EINVAL with the reason. */
+/* Whether a child may be called so. Pure. */
+bool child_is_name(const char *name);
+/* Reads `ward run [options] [--] CMD...`, `ward send` and `ward receive`. A pure function over
+ * untrusted bytes; what is not that is -EINVAL with the reason. */
 must_check int child_request_read(const struct command_said *said, struct child_request *ret,
 				  struct ward_err *e);
 

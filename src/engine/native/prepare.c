@@ -106,7 +106,7 @@ static int prepare_landlock(struct native_child *c, const struct plan *p, struct
 		add_landlock_path(c, "/" NATIVE_ASK, LANDLOCK_READ | LANDLOCK_EXECUTE);
 		extra++;
 	}
-	if (list && p->spec->policy.proc_children) {
+	if (list && plan_has_client(p)) {
 		add_landlock_path(c, "/" NATIVE_CLIENT, LANDLOCK_READ | LANDLOCK_EXECUTE);
 		extra++;
 	}

@@ -404,7 +404,7 @@ long native_late_mounts(struct native_child *c)
 	if (r == 0 && p->proposals)
 		r = native_create_file(c->base_fd, NATIVE_ASK, guest_ask_begin,
 				       (size_t)(guest_ask_end - guest_ask_begin), 0555);
-	if (r == 0 && p->spec->policy.proc_children)
+	if (r == 0 && plan_has_client(p))
 		r = native_create_file(c->base_fd, NATIVE_CLIENT, guest_stand_in_begin,
 				       (size_t)(guest_stand_in_end - guest_stand_in_begin), 0555);
 	if (r == 0 && c->private_bytes)
