@@ -88,7 +88,7 @@ void box_look_now(struct box *b)
 	}
 }
 
-/* Hundreds of detached sandboxes wait for something most of the time: where the kernel itself holds
+/* Hundreds of sandboxes wait for something most of the time: where the kernel itself holds
  * memory, and nothing has changed since the last look, the next one can come a little later. */
 static uint64_t usual_tick_ms(struct box *b)
 {
@@ -97,7 +97,7 @@ static uint64_t usual_tick_ms(struct box *b)
 	bool quiet = u->memory_bytes == seen->memory_bytes && u->disk_bytes == seen->disk_bytes &&
 		     u->pids == seen->pids && u->inodes == seen->inodes;
 
-	if (!b->serve || (memory != HELD_CGROUP1 && memory != HELD_CGROUP2))
+	if (memory != HELD_CGROUP1 && memory != HELD_CGROUP2)
 		return WATCH_TICK_MS;
 	b->seen = *u;
 	b->tick_ms = !quiet || !b->tick_ms            ? WATCH_TICK_MS
@@ -112,6 +112,11 @@ uint64_t box_tick_ms(struct box *b)
 		 most = b->watch ? watch_wait_ms(b->watch, &b->result->usage) : usual;
 
 	return usual < most ? usual : most;
+}
+
+bool box_is_quiet(const struct box *b)
+{
+	return !b->detached && (!b->tick_at_ms || b->tick_ms >= TICK_QUIET_MS);
 }
 
 bool box_is_empty(const struct box *b)

@@ -164,6 +164,9 @@ void box_look_again(struct box *b);
 void box_look_now(struct box *b);
 /* How long until limits are looked at again. */
 uint64_t box_tick_ms(struct box *b);
+/* Whether a supervisor that has the caller's streams is looked at so rarely that it pays to give
+ * memory back each time. */
+bool box_is_quiet(const struct box *b);
 /* Whether nothing lives inside but ward-init: nothing can begin there without our knowing. */
 bool box_is_empty(const struct box *b);
 

@@ -28,7 +28,7 @@
 #include "state/runs.h"
 
 #define GRACE_MS 5000       /* between a forwarded signal and the end by force */
-#define TRIM_AFTER_MS 1000  /* quiet for so long: a detached sandbox gives memory back */
+#define TRIM_AFTER_MS 1000  /* quiet for so long: the supervisor gives memory back */
 #define USAGE_MS 20         /* between two looks at what a cgroup counts */
 #define FOLLOW_AFTER_MS 400 /* what a short command commits is taken over once, at its end */
 #define FILLING_MS 200      /* most that the guardian's start waits while the disk fills */
@@ -482,7 +482,7 @@ static void on_time(struct box *b, uint64_t now)
 	approve_on_time(b->approve, now);
 	notify_on_time(b->notify, now);
 	if (b->trim_at_ms && now >= b->trim_at_ms) {
-		b->trim_at_ms = 0;
+		b->trim_at_ms = b->detached || box_is_quiet(b) ? 0 : now + TRIM_AFTER_MS;
 		b->trim = true;
 	}
 }
@@ -572,10 +572,13 @@ static void wait_for_any(struct box *b, struct pollfd *polled, size_t count, uin
 	int n = b->trim ? trim_memory_poll(polled, count, next_timeout(b, now))
 			: poll(polled, count, next_timeout(b, now));
 
-	b->trim = false;
+	if (n != 0 || !box_is_quiet(b)) /* else each look at the limits brings pages back */
+		b->trim = false;
 	if (n < 0)
 		memset(polled, 0, count * sizeof(*polled)); /* EINTR: nothing is known */
-	if (n == 0 && b->keeps_etc) {                       /* no process waits for us */
+	if (n > 0 && !b->detached)
+		b->trim_at_ms = io_now_ms() + TRIM_AFTER_MS; /* it was woken up */
+	if (n == 0 && b->keeps_etc) {                        /* no process waits for us */
 		b->keeps_etc = false;
 		plan_built(b->plan);
 		plan_system_keep(b->plan->system);
