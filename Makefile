@@ -34,7 +34,7 @@ PROGRAMS := src/cli/ward src/cli/ward-audit src/cli/ward-explain src/guest/ward-
 	src/gateway/ward-gateway src/inspect/ward-gateway-tls src/creds/ward-secrets src/ssh/ward-ssh-agent src/ssh/ward-gpg \
 	src/creds/ward-secret-http src/git/ward-git src/hook/ward-webhook
 # and what is built where its libraries are
-OPTIONAL := src/daemon/wardd src/envd/ward-envd
+OPTIONAL := src/daemon/wardd src/daemon/wardd-tls src/envd/ward-envd
 
 ward:
 	@tools/deps.sh check build

@@ -37,6 +37,7 @@ int verb_serve(struct options *o)
 	add(&argv, "--role", o->serve_role);
 	add(&argv, "--limits", o->serve_limits);
 	add(&argv, "--rate", o->serve_rate);
+	add(&argv, "--tls-dir", o->serve_tls_dir);
 	if (argv.failed)
 		ward_fail(&e, ENOMEM, "out of memory");
 	else if (program_become(argv.items, &e) == -ENOENT)

@@ -13,6 +13,7 @@
 
 #include "base/io.h"
 #include "daemon/conn.h"
+#include "daemon/tls.h"
 
 #define CONNS_MAX 4096
 #define ACCEPTS_MAX 256           /* before others have their turn */
@@ -256,6 +257,35 @@ void conn_accept(struct source *s, uint32_t events)
 {
 	(void)events;
 	accept_all((struct front *)((char *)s - offsetof(struct front, listener)), s->fd, false);
+}
+
+/* Connections whose TLS wardd-tls takes off, and the addresses of their clients. Its end is the
+ * server's: whoever started it starts it again. */
+void conn_accept_tls(struct source *s, uint32_t events)
+{
+	struct front *f = (struct front *)((char *)s - offsetof(struct front, tls));
+	struct sockaddr_in from = { .sin_family = AF_INET };
+
+	(void)events;
+	for (int i = 0; i < ACCEPTS_MAX; i++) {
+		struct tls_hello hello;
+		size_t count = 0;
+		int fd = -1;
+		ssize_t n = io_recv_fds(s->fd, &hello, sizeof(hello), &fd, 1, &count);
+
+		if (n == -EAGAIN || n == -EINTR)
+			return;
+		if (n <= 0) {
+			front_log("tls_ended", NULL);
+			f->stop = true;
+			return;
+		}
+		memcpy(&from.sin_addr, hello.address, sizeof(hello.address));
+		if (n == sizeof(hello) && fd >= 0)
+			begin(f, fd, (const struct sockaddr_storage *)&from, false);
+		else
+			own_close_fd(&fd);
+	}
 }
 
 void conn_accept_debug(struct source *s, uint32_t events)

@@ -93,7 +93,13 @@ static void signal_ready(struct source *s, uint32_t events)
 	struct signalfd_siginfo info;
 
 	(void)events;
-	(void)!read(s->fd, &info, sizeof(info));
+	if (read(s->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGHUP) { /* keys and policies are read when they are needed */
+		f->templates_ms = 0;
+		front_log("reloaded", NULL);
+		return;
+	}
 	if ((!f->dev && !f->pool_count) || f->stopping) {
 		f->stop = true;
 		return;
@@ -181,12 +187,15 @@ static bool begin(struct front *f)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	f->signals =
 		(struct source){ signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signal_ready };
 	f->keeper = (struct source){ f->keeper_fd, jobs_ready };
 	return f->epoll_fd >= 0 && f->signals.fd >= 0 && front_watch(f, &f->signals, EPOLLIN) &&
-	       front_watch(f, &f->keeper, EPOLLIN) && front_watch(f, &f->listener, EPOLLIN) &&
+	       front_watch(f, &f->keeper, EPOLLIN) &&
+	       (f->listener.fd < 0 || front_watch(f, &f->listener, EPOLLIN)) &&
+	       (f->tls.fd < 0 || front_watch(f, &f->tls, EPOLLIN)) &&
 	       (f->debug_listener.fd < 0 || front_watch(f, &f->debug_listener, EPOLLIN));
 }
 

@@ -204,7 +204,7 @@ struct front {
 	struct template *templates;
 	size_t template_count;
 	struct source keeper;
-	struct source listener, debug_listener;
+	struct source listener, debug_listener, tls; /* the listener, or tls */
 	char tag[TAG + 1];
 	uint8_t secret[32];
 	sqlite3 *db;
@@ -328,6 +328,7 @@ void link_free_dead(struct front *f);
 
 void conn_accept(struct source *s, uint32_t events);
 void conn_accept_debug(struct source *s, uint32_t events);
+void conn_accept_tls(struct source *s, uint32_t events);
 /* Answers with a whole body, and ends the request. */
 void conn_answer(struct conn *c, unsigned status, const char *type, const struct buf *body,
 		 const char *more_fields);

@@ -10,8 +10,11 @@
  * are detached boxes of ward and live on; the next server finds them by its registry and by the
  * first characters of their names.
  *
+ *	tls	wardd-tls, with --tls-dir alone: takes TLS off, and has the private key (tls_main.c)
+ *
  * In: options of `ward serve`. Out: a line with the address on standard output, a log on standard
- * error. It listens on loopback only: it has no TLS of its own.
+ * error. Without TLS it listens on loopback only. SIGHUP: the certificate and the list of templates
+ * are read again.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,17 +37,22 @@
 #include "daemon/front.h"
 #include "daemon/setup.h"
 #include "daemon/snapshot.h"
+#include "daemon/tls.h"
 #include "host/program.h"
 
 #define THREADS 8
 
-static volatile sig_atomic_t front_pid;
+static volatile sig_atomic_t front_pid, tls_pid, on_terminal;
 
 /* The keeper passes a signal on; the front ends, and then the keeper has nobody to work for. */
 static void pass_on(int number)
 {
+	if (number == SIGHUP && on_terminal) /* the terminal has gone */
+		number = SIGTERM;
 	if (front_pid > 0)
 		kill(front_pid, number);
+	if (tls_pid > 0 && number == SIGHUP)
+		kill(tls_pid, number);
 }
 
 static bool is_loopback(const struct sockaddr_in *a)
@@ -52,16 +60,16 @@ static bool is_loopback(const struct sockaddr_in *a)
 	return ntohl(a->sin_addr.s_addr) >> 24 == 127;
 }
 
-static int listen_on(const char *address, uint16_t port, struct ward_err *e)
+static int listen_on(const char *address, uint16_t port, bool tls, struct ward_err *e)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
 	int fd, one = 1;
 
 	if (inet_pton(AF_INET, address, &a.sin_addr) != 1)
 		return ward_fail(e, EINVAL, "%s is not an IPv4 address", address);
-	if (!is_loopback(&a)) {
-		ward_fail(e, EINVAL, "ward serve listens on loopback only: it has no TLS yet");
-		return ward_remedy(e, "put a server with TLS in front of it, on this machine");
+	if (!tls && !is_loopback(&a)) {
+		ward_fail(e, EINVAL, "without TLS ward serve listens on loopback only");
+		return ward_remedy(e, "--tls-dir DIR, with DIR/cert.pem and DIR/key.pem");
 	}
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -104,11 +112,12 @@ static int open_listener(const struct setup *s, struct ward_err *e)
 	int fd = activated();
 
 	if (fd < 0)
-		return listen_on(s->address, s->port, e);
+		return listen_on(s->address, s->port, s->tls_dir, e);
 	if (getsockname(fd, (struct sockaddr *)&a, &n) < 0 || a.sin_family != AF_INET ||
-	    !is_loopback(&a)) {
+	    (!s->tls_dir && !is_loopback(&a))) {
 		ward_fail(e, EINVAL, "the socket that was handed over is not on IPv4 loopback");
-		return ward_remedy(e, "ListenStream=127.0.0.1:PORT in the unit of the socket");
+		return ward_remedy(e, "ListenStream=127.0.0.1:PORT in the unit of the socket, or "
+				      "--tls-dir");
 	}
 	return fd;
 }
@@ -154,15 +163,15 @@ static int run_front(struct front *f, const struct setup *s, pid_t keeper)
 	return 0;
 }
 
-static void say_ready(const struct setup *s, const struct front *f)
+static void say_ready(const struct setup *s, const struct front *f, unsigned port)
 {
-	unsigned port = port_of(f->listener.fd);
+	const char *scheme = s->tls_dir ? "https" : "http";
 
-	printf("ward serve: http://%s:%u\n", s->address, port);
+	printf("ward serve: %s://%s:%u\n", scheme, s->address, port);
 	if (s->dev)
-		printf("export E2B_API_URL=http://%s:%u E2B_SANDBOX_URL=http://%s:%u "
+		printf("export E2B_API_URL=%s://%s:%u E2B_SANDBOX_URL=%s://%s:%u "
 		       "E2B_API_KEY=%s\n",
-		       s->address, port, s->address, port, s->dev_key);
+		       scheme, s->address, port, scheme, s->address, port, s->dev_key);
 	if (f->debug)
 		puts("debug mode: E2B_DEBUG=true, on http://127.0.0.1:49983");
 	fflush(stdout);
@@ -178,12 +187,42 @@ static void fill_front(struct setup *s, struct front *f)
 			     .envd_version = "0.6.13",
 			     .debug = s->debug,
 			     .dev = s->dev,
+			     .tls = { .fd = -1 },
 			     .debug_listener = { .fd = -1 } };
 	memcpy(f->secret, s->secret, sizeof(f->secret));
 	memcpy(f->tag, s->tag, sizeof(f->tag));
 	f->pools = s->pools;
 	f->pool_count = s->pool_count;
 	f->cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* With TLS, connections come from wardd-tls, and the front listens nowhere. */
+static int start_tls(const struct setup *s, struct front *f, struct ward_err *e)
+{
+	pid_t pid = -1;
+	int fd = -1, r;
+
+	if (!s->tls_dir)
+		return 0;
+	r = tls_start(s->tls_dir, f->listener.fd, &fd, &pid, e);
+	f->listener.fd = -1;
+	if (r < 0)
+		return r;
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	f->tls = (struct source){ fd, conn_accept_tls };
+	tls_pid = pid;
+	return 0;
+}
+
+static void handle_signals(void)
+{
+	struct sigaction a = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
+
+	on_terminal = isatty(STDOUT_FILENO);
+	sigaction(SIGTERM, &a, NULL);
+	sigaction(SIGINT, &a, NULL);
+	sigaction(SIGHUP, &a, NULL);
+	signal(SIGPIPE, SIG_DFL);
 }
 
 static int serve(struct setup *s, struct ward_err *e)
@@ -194,8 +233,8 @@ static int serve(struct setup *s, struct ward_err *e)
 			    .snapshots_fd = s->snapshots_fd };
 	static struct front f;
 	auto_free char *ward = NULL, *envd = NULL;
-	struct sigaction a = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
 	int pair[2], big = 1 << 20, status = 0, r;
+	unsigned port;
 	pid_t pid, keeper;
 
 	fill_front(s, &f);
@@ -206,7 +245,11 @@ static int serve(struct setup *s, struct ward_err *e)
 	if (r == 0)
 		r = f.listener.fd = open_listener(s, e);
 	if (r >= 0 && s->debug)
-		r = f.debug_listener.fd = listen_on("127.0.0.1", ENVD_PORT, e);
+		r = f.debug_listener.fd = listen_on("127.0.0.1", ENVD_PORT, false, e);
+	if (r < 0)
+		return r;
+	port = port_of(f.listener.fd);
+	r = start_tls(s, &f, e);
 	if (r < 0)
 		return r;
 	f.listener.ready = conn_accept;
@@ -215,7 +258,7 @@ static int serve(struct setup *s, struct ward_err *e)
 		return ward_fail_errno(e, "cannot make a socket pair");
 	for (int i = 0; i < 2; i++)
 		(void)setsockopt(pair[i], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
-	say_ready(s, &f);
+	say_ready(s, &f, port);
 	keeper = getpid();
 	pid = fork();
 	if (pid < 0)
@@ -227,11 +270,10 @@ static int serve(struct setup *s, struct ward_err *e)
 		_exit(run_front(&f, s, keeper));
 	}
 	front_pid = pid;
-	sigaction(SIGTERM, &a, NULL);
-	sigaction(SIGINT, &a, NULL);
-	signal(SIGPIPE, SIG_DFL);
+	handle_signals();
 	close(pair[1]);
-	close(f.listener.fd);
+	own_close_fd(&f.listener.fd);
+	own_close_fd(&f.tls.fd);
 	own_close_fd(&f.debug_listener.fd);
 	keeper_sweep_snapshots(k.snapshots_fd);
 	k.ward = ward;

@@ -38,7 +38,8 @@ enum {
 	OPT_KEY,
 	OPT_ROLE,
 	OPT_LIMITS,
-	OPT_RATE
+	OPT_RATE,
+	OPT_TLS
 };
 
 static const struct option options[] = {
@@ -55,6 +56,7 @@ static const struct option options[] = {
 	{ "add-key", required_argument, NULL, OPT_KEY },
 	{ "role", required_argument, NULL, OPT_ROLE },
 	{ "limits", required_argument, NULL, OPT_LIMITS },
+	{ "tls-dir", required_argument, NULL, OPT_TLS },
 	{ "rate", required_argument, NULL, OPT_RATE },
 	{ 0 },
 };
@@ -154,6 +156,8 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 			s->debug = true;
 		else if (o == OPT_KEY)
 			s->add_key = optarg;
+		else if (o == OPT_TLS)
+			s->tls_dir = optarg;
 		else if (o == OPT_ROLE)
 			s->role = optarg;
 		else if (o == OPT_LIMITS)

@@ -11,6 +11,7 @@ struct setup {
 			      * snapshots */
 	char base[PATH_MAX], workspace[PATH_MAX];
 	const char *templates;     /* NULL: only "base" */
+	const char *tls_dir;       /* of cert.pem and key.pem; NULL: no TLS */
 	const char *add_key;       /* owner of a new key: no server is started */
 	const char *role, *limits; /* of the new key; NULL: admin, and none */
 	char address[64];

@@ -42,6 +42,7 @@ static const char *const places[] = {
 	PROGRAM("ward-pretend.so", "image")
 	PROGRAM("ward-scan", "scan")
 	PROGRAM("wardd", "daemon")
+	PROGRAM("wardd-tls", "daemon")
 	PROGRAM("ward-envd", "envd")
 	PROGRAM("ward-wasm", "wasm")
 	PROGRAM("ward-gvisor", "gvisor")
