@@ -21,7 +21,7 @@ enum verb_set {
 struct run_outcome; /* run.h */
 
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
-#define OPTIONS_MAX 192
+#define OPTIONS_MAX 256
 
 struct options {
 	enum verb verb;
