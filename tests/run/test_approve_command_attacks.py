@@ -170,7 +170,7 @@ def test_other_input(t):
     first, second = questions(t)
     approve(t, second, "--deny")
     approve(t, first, "--once")
-    t.equal(got(process)[1].strip(), "[(4, 0), (5, 126)]", "one ran")
+    t.equal(got(process)[1].strip(), "[(4, 0), (6, 126)]", "one ran")
     t.equal(open(os.path.join(ws, "out")).read(), "one", "and it is the one that was shown")
     process = run(t, box, ws, "/usr/bin/python3", "other.py")
     t.wait_until(lambda: len(questions(t)) == 2, 20, "two questions")

@@ -287,8 +287,8 @@ def test_hostile_requests(t):
     rc, out, err = got(run(t, box, ws, "/usr/bin/python3", "hostile.py"))
     lines = out.splitlines()
     t.equal(lines[0], str([0] * 10), f"dropped: {out} {err}")
-    t.equal((lines[1][:3], lines[-1]), ("(5,", "end"), f"refused: {out} {err}")
-    t.equal(lines[2][:3], "(5,", f"not a directory: {out}")
+    t.equal((lines[1][:3], lines[-1]), ("(6,", "end"), f"refused: {out} {err}")
+    t.equal(lines[2][:3], "(6,", f"not a directory: {out}")
     t.equal(got(run(t, box, ws, "cat", "a")), (0, "first\n", ""), "and it goes on")
 
 

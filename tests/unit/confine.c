@@ -242,9 +242,10 @@ __extension__ enum { /* wider than int */
 		     EVERY = BIT(PROCS) - 1,
 		     NONE = 0,
 		     /* no filter, and no Landlock either */
-		     FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | GOFER | SENTRY |
-			    SENTRY_TRACER | GVISOR_AGENT,
-		     LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVE | MCP_FRONT |
+		     FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | CHILDREN | GOFER |
+			    SENTRY | SENTRY_TRACER | GVISOR_AGENT,
+		     SERVES = SERVE | SERVE_TLS,
+		     LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVES | MCP_FRONT |
 			      RECEIVER,           /* an allow-list */
 		     OPEN = FREE | WASM_RUNTIMES, /* no filter */
 		     SINKS_OUT = SINK_UNIX | SINK_NET | WEBHOOK,
@@ -261,7 +262,7 @@ static const struct attempt {
 	bool socket;      /* is tried on one */
 } attempts[] = {
 	{ "open", try_open, 0, FREE | BOX | WASM_RUNTIMES | SINKS_OUT,
-	  SINK_FILE | UNPACKS | WASMS | SCAN | SCAN_LOOK | SERVE, NONE, false },
+	  SINK_FILE | UNPACKS | WASMS | SCAN | SCAN_LOOK | SERVES, NONE, false },
 	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN_STREAM | MCP_FRONT | RECEIVER),
 	  NONE, NONE, false },
 	{ "openat2", try_open_proc, 0, OPEN | BOX, SENDERS | UNPACKS | SCAN | SCAN_LOOK, NONE,
@@ -276,7 +277,8 @@ static const struct attempt {
 	{ "unix socket", try_unix, 0, OPEN | SINKS_OUT | WASM_NET, NONE, NONE, false },
 	{ "netlink socket", try_netlink, 0, OPEN | SINKS_OUT | WASM_NET, NONE, NONE, false },
 	{ "packet socket", try_packet, 0, NONE, NONE,
-	  SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | WASM_RUNTIMES | WASM_NET, false },
+	  SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | CHILDREN | WASM_RUNTIMES | WASM_NET,
+	  false },
 	{ "vsock socket", try_vsock, 0, NONE, NONE, OPEN | SINKS_OUT | WASM_NET, false },
 	{ "connect", try_connect, 0, DIAL | OPEN | WASM_NET, SENDERS, NONE, true },
 	{ "connect by sending", try_fast_open, 0, DIAL | OPEN | WASM_NET | BOX, NONE, SENDERS,
@@ -290,7 +292,7 @@ static const struct attempt {
 	{ "ptrace", try_trace, 0, OPEN, NONE, NONE, false },
 	{ "kill", try_kill, 0, OPEN | BOX, NONE, NONE, false },
 	{ "executable memory", try_code, 0,
-	  EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVE | MCP_FRONT | RECEIVER), NONE, NONE,
+	  EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVES | MCP_FRONT | RECEIVER), NONE, NONE,
 	  false },
 	{ "limits", try_limits, 0, NONE, NONE, OPEN | BOX | SENDERS | WASMS, false },
 	{ "dumpable", try_dumpable, 0, OPEN | BOX | SENDERS, NONE, NONE, false },
@@ -528,12 +530,12 @@ static void test_steps(void **state)
 	} expected[] = {
 		{ GATEWAY | SSH_AGENT | SCAN_STREAM | MCP_FRONT,
 		  NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
-		{ UNPACKS | SENDERS | BOX | SCAN | SCAN_LOOK | SERVE,
+		{ UNPACKS | SENDERS | BOX | SCAN | SCAN_LOOK | SERVES,
 		  NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
 		{ GOFER | SENTRY | SENTRY_TRACER, NO_CAPS | NO_BOUNDING },
 		{ GVISOR_AGENT, NO_CAPS | NO_BOUNDING | NO_DUMP | NO_NEW_PRIVS },
 		{ RECEIVER, NO_CAPS | NO_NEW_PRIVS },
-		{ SECRETS | SCANNER | SSH_KEYS | GIT, NO_DUMP },
+		{ SECRETS | SCANNER | SSH_KEYS | GIT | CHILDREN, NO_DUMP },
 		{ GIT_VIEW | WASMS | WASM_RUNTIMES, 0 },
 	};
 	int64_t seen = 0;

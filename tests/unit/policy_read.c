@@ -180,6 +180,13 @@ static const struct {
 	{ POLICY_F_proc_nesting, "False", "false", "\"true\"" },
 	{ POLICY_F_proc_commands, "{allow: [git], deny: [\"rm *\"]}", NULL, "{forbid: [rm]}" },
 	{ POLICY_F_proc_commands, "{}", NULL, "[git]" },
+	{ POLICY_F_proc_children, "4", NULL, "65" },
+	{ POLICY_F_proc_children_depth, "2", NULL, "0" },
+	{ POLICY_F_channels,
+	  "[{name: c, from: [parent], to: [a], schema: '{\"type\": \"object\"}'}]",
+	  "[{\"name\":\"c\",\"from\":[\"parent\"],\"to\":[\"a\"],\"schema\":\"{\\\"type\\\": "
+	  "\\\"object\\\"}\"}]",
+	  "[{from: [parent], to: [a]}]" },
 	{ POLICY_F_res_cpu, "\"2\"", "2", "0" },
 	{ POLICY_F_res_cpu, "0.5", NULL, "-1" },
 	{ POLICY_F_res_cpu, "500m", "0.5", "5000" },

@@ -191,6 +191,11 @@ static const struct {
 	{ POLICY_F_proc_commands, "{deny: [a]}", "{deny: [a, b], allow: [c]}", "{}" },
 	{ POLICY_F_proc_commands, "{allow: [a, b]}", "{allow: [a]}", "{allow: [a, b, c]}" },
 	{ POLICY_F_proc_commands, "{allow: [a]}", "{allow: [a], deny: [b]}", "{deny: [b]}" },
+	{ POLICY_F_proc_children, "4", "0", "5" },
+	{ POLICY_F_proc_children_depth, "2", "1", "3" },
+	{ POLICY_F_channels, "[{name: c, from: [a], to: [b], schema: '{}'}]", "[]",
+	  "[{name: c, from: [a], to: [b], schema: '{}'}, {name: d, from: [b], to: [a], schema: "
+	  "'{}'}]" },
 	{ POLICY_F_res_cpu, "2", "1.5", "2.001" },
 	{ POLICY_F_res_memory, "4Gi", "1Gi", "none" },
 	{ POLICY_F_res_memory, "50%", "25%", "75%" },
