@@ -47,7 +47,8 @@ JOINTS = ("&&", "||", "|", ";", "&")
 LANGUAGES = ("sh", "text", "yaml", "c", "python")
 HOSTS = {"api.example.com": [WEB], "files.example.com": [OTHER]}
 # programs in blocks that are only checked
-OTHERS = {"git", "cd", "tar", "source", "apt-get", "clang", "podman", "docker", "export", "grep"}
+OTHERS = {"git", "cd", "tar", "source", "apt-get", "clang", "podman", "docker", "export", "grep",
+          "curl"}
 COLUMNS = 100
 README_LINES = 150
 
