@@ -41,8 +41,8 @@ enum proposal_news {
 enum proposal_news proposal_judge(const struct rules *r, const struct proposal *p);
 /* Whether it is a host that can be proposed: a name, or a public address. A pure function. */
 bool proposal_is_public(const struct proposal *p);
-/* The question; real: where a path leads on the host, NULL: nowhere; serial: of whoever proposes
- * it. A pure function. */
+/* The question; real: where a path leads on the host, NULL: nowhere; serial: of the program that
+ * proposes it. A pure function. */
 void proposal_show(const struct rules *r, const struct proposal *p, const char *real,
 		   enum proposal_news news, uint64_t serial, struct question *ret);
 

@@ -44,7 +44,7 @@
 #define NAMESPACES                                                                                 \
 	(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
-/* What the helper is told. */
+/* What the helper is sent. */
 struct job {
 	int init_fd;  /* pidfd */
 	pid_t parent; /* of the helper */

@@ -1,5 +1,5 @@
 /*
- * The decision who may do what (access.h). In: a credential, a right, what it is used for, the
+ * Decides what a credential may do (access.h). In: a credential, a right, what it is used for, the
  * moment. Out: a row of access.def. Every check of the table is a function here; what is unknown
  * does not pass a check that asks for it. Runs in the front. Pure.
  */

@@ -1,6 +1,6 @@
 /*
- * Who may do what: the decision, from the tables of access.def. Pure functions: what is known of a
- * credential, of what it is used for, and of the moment, goes in; one row of the table comes out.
+ * Decides what a credential may do, from the tables of access.def. Pure functions: what is known of
+ * a credential, of what it is used for, and of the moment, goes in; one row of the table comes out.
  * Which credentials there are is in registry_access.c; who asks it is in control_access.c.
  */
 #ifndef WARD_DAEMON_ACCESS_H
@@ -16,7 +16,7 @@
 #define ALL_OWNERS "*"
 
 enum access_right {
-	RIGHT_OPEN, /* anybody may */
+	RIGHT_OPEN, /* without a credential */
 #define RIGHT(id, name, what) RIGHT_##id,
 #include "daemon/access.def"
 	RIGHTS
@@ -82,7 +82,7 @@ enum access_role access_role_find(const char *name);
 const char *access_right_name(enum access_right r);
 /* Whether each member of the JSON object wanted is one of the JSON object there. NULL: none. */
 bool access_labels_match(const char *wanted, const char *there);
-/* Whether the list, with commas between, has the word. */
+/* Whether the list, with commas between, has the name. */
 bool access_list_has(const char *list, const char *word);
 
 /* What a new token shall be: the body of a request. */

@@ -5,7 +5,7 @@
  * whether that was allowed or which check refused it. A file that is full is kept as audit.jsonl.1,
  * and another one begun. While it cannot be written (a full disk), calls that give something are
  * refused, and those that see, end or stop something are not. Refusals without a credential are
- * counted, and the first of each second written: who has no key does not fill the disk.
+ * counted, and the first of each second written: a client without a key does not fill the disk.
  *
  * A client with the right AUDIT reads the lines of its owner, a page at a time.
  */

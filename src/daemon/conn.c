@@ -260,7 +260,7 @@ void conn_accept(struct source *s, uint32_t events)
 }
 
 /* Connections whose TLS wardd-tls takes off, and the addresses of their clients. Its end is the
- * server's: whoever started it starts it again. */
+ * server's: its service manager starts both again. */
 void conn_accept_tls(struct source *s, uint32_t events)
 {
 	struct front *f = (struct front *)((char *)s - offsetof(struct front, tls));

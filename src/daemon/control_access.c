@@ -165,7 +165,7 @@ bool access_sees(struct conn *c, const struct sandbox *s)
 	return c->who && decide(c, c->who, RIGHT_READ, &what) == ACCESS_ALLOWED;
 }
 
-/* A snapshot has no labels: who is limited to some sees none. */
+/* A snapshot has no labels: a credential limited to some sees none. */
 bool access_sees_snapshot(struct conn *c, const struct snapshot *n)
 {
 	const struct access_what what = { .owner = n->owner,

@@ -1,8 +1,8 @@
 /*
  * Questions of sandboxes, for a client with the right APPROVE: /ward/v1/approvals. In: what the
- * supervisors of sandboxes hold until somebody answers (docs/approvals.md), by way of the keeper.
+ * supervisors of sandboxes hold until a person answers (docs/approvals.md), by way of the keeper.
  * Out: the questions of the sandboxes that the client sees; an answer to one of them. The first
- * answer counts, whoever gives it.
+ * answer counts, wherever it comes from.
  */
 #include <errno.h>
 #include <string.h>

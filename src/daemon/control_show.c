@@ -29,7 +29,7 @@ static void show_common(const struct front *f, const struct sandbox *s, struct j
 	json_string(j, "envdVersion", f->envd_version);
 }
 
-/* Only who may use the sandbox gets what opens it. */
+/* Only a credential that may use the sandbox gets what opens it. */
 static void show_secret(struct conn *c, const struct sandbox *s, struct json *j)
 {
 	const struct access_what what = access_of_sandbox(s);

@@ -276,7 +276,7 @@ void sandbox_tokens(struct front *f, struct sandbox *s);
 void sandbox_derive(const struct front *f, const char *what, const char *id,
 		    char ret[TOKEN_HEX + 1]);
 /* The same as sandbox_find() if the sandbox is the owner's, or of any for "*". It takes as long
- * whoever has the id, and if nobody has. */
+ * whichever owner has the id, and if none has. */
 struct sandbox *sandbox_find_of(struct front *f, const char *owner, const char *id);
 /* Begins its end; it is gone for clients at once. */
 void sandbox_end(struct front *f, struct sandbox *s, const char *why);

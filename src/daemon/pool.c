@@ -1,7 +1,7 @@
 /*
  * Pools (pool.h). In: the server's options, the clock, creates of clients. Out: sandboxes that are
  * started under their template's policy and wait, with ward-envd connected, until one is handed to
- * a create. Such a sandbox has an id and tokens that nobody was ever shown, no owner, no variables
+ * a create. Such a sandbox has an id and tokens that were never shown, no owner, no variables
  * and no files but those of its start; nothing of a client enters it before it is its client's.
  *
  * A pool's sandboxes are of the policy as it is now: its file is looked at whenever one is taken,
@@ -129,7 +129,7 @@ static void claim(struct pool *p, uint64_t owner, uint64_t now)
 	p->claims[p->next_claim++ % POOL_CLAIMS] = (struct pool_claim){ now, owner };
 }
 
-/* While more than half of the pool is there, or nobody else wants of it, anybody may have it. */
+/* While more than half of the pool is there, or no other owner wants of it, any owner gets one. */
 static bool has_share(const struct front *f, const struct pool *p, uint64_t owner, uint64_t now)
 {
 	unsigned mine = 0, all = 0;
@@ -291,7 +291,7 @@ void pool_end_all(struct front *f)
 	}
 }
 
-/* -- what others are told */
+/* -- what others are shown */
 
 void pool_settings(struct front *f, const char *template, struct buf *out)
 {

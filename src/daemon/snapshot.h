@@ -1,6 +1,6 @@
 /*
  * Snapshots: the files of a sandbox at one moment, in a file of the keeper's, and a row of the
- * registry. A fork is a snapshot that nobody sees, and sandboxes that begin with it; it is removed
+ * registry. A fork is a hidden snapshot, and sandboxes that begin with it; it is removed
  * when all of them have begun.
  */
 #ifndef WARD_DAEMON_SNAPSHOT_H
@@ -44,7 +44,7 @@ void snapshot_add(struct front *f, struct snapshot *n);
 struct snapshot *snapshot_find(const struct front *f, const char *owner, const char *text);
 /* Removes it for good. */
 void snapshot_drop(struct front *f, struct snapshot *n);
-/* Begins what is queued, and finds what the keeper has and nobody knows, or the reverse. */
+/* Begins what is queued, and finds what the keeper has and the registry lacks, or the reverse. */
 void snapshot_tick(struct front *f);
 
 /* The status of an answer that says why there is none. */

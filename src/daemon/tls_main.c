@@ -1,10 +1,10 @@
 /*
- * wardd-tls: TLS in front of `ward serve`. In: connections of anybody, and a certificate with its
- * key. Out: the bytes inside of TLS, over one socket pair for each connection, whose other end the
- * front of wardd gets with the client's address. The private key is in this process alone, which
- * reads no HTTP, has no registry and no sandbox; the front, which reads all that clients say, has
- * no key. Locked up before the first connection (row SERVE_TLS of tables/procs.def): it opens no
- * connection, starts nothing, and of files it reads the directory with the certificate, again at
+ * wardd-tls: TLS in front of `ward serve`. In: connections of any client, and a certificate with
+ * its key. Out: the bytes inside of TLS, over one socket pair for each connection, whose other end
+ * the front of wardd gets with the client's address. The private key is in this process alone,
+ * which reads no HTTP, has no registry and no sandbox; the front, which reads all that clients say,
+ * has no key. Locked up before the first connection (row SERVE_TLS of tables/procs.def): it opens
+ * no connection, starts nothing, and of files it reads the directory with the certificate, again at
  * SIGHUP. A certificate that cannot be used then leaves the old one in force.
  *
  * wardd-tls DIR: descriptor 3 listens, 4 leads to the front.

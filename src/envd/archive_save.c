@@ -270,7 +270,7 @@ int archive_save(int fd)
 	struct hold h;
 	int r;
 
-	signal(SIGPIPE, SIG_IGN); /* whoever waits for it may be gone */
+	signal(SIGPIPE, SIG_IGN); /* the program that waits for it may be gone */
 	if (!s)
 		return ENVD_FAILED;
 	if (!hold_begin(&h)) {

@@ -1,7 +1,7 @@
 /*
  * Connections to ports of the sandbox. In: a stream and a port. Out: a TCP connection to the
  * sandbox's own loopback, 127.0.0.1 and then ::1, and its bytes in both directions. It is made
- * inside, so it reaches what programs inside reach, and nothing else. Where nobody listens on the
+ * inside, so it reaches what programs inside reach, and nothing else. Where nothing listens on the
  * code interpreter's port, that one is started.
  */
 #include <errno.h>

@@ -3,7 +3,7 @@
  * time. In: nothing. Out: all other processes stopped by SIGSTOP, which none of them can ignore;
  * then they go on, children before their parents, so that a shell does not see a child stopped.
  * What was stopped before stays so. A second process waits for the end of this one and lets them go
- * on: whoever kills the first leaves nobody stopped. Runs in the sandbox, with its rights.
+ * on: if the first is killed, nothing stays stopped. Runs in the sandbox, with its rights.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,8 @@
  * The process of the code interpreter (interpreter.h). In: connections to port 49999 of the
  * sandbox, of wardd (through ward-envd) and of programs inside. Out: answers as E2B's template
  * code-interpreter-v1 has them. A thread for each connection. Runs in the sandbox, with its rights:
- * whoever reaches it can run programs there anyway. Who may from outside is wardd's to decide.
+ * a program that reaches it can run programs there anyway. Access from outside is for wardd to
+ * decide.
  */
 #include "envd/interpreter.h"
 
@@ -221,7 +222,7 @@ static void take_connection(int listen_fd)
 	close(fd);
 }
 
-/* Its usual kernel runs before anybody asks for it. */
+/* Its usual kernel runs before the first request. */
 static void *make_ready(void *argument)
 {
 	const struct language *l = argument;

@@ -37,8 +37,8 @@ struct asked {
 	struct http_request request;
 };
 
-/* Reads a request whole. False: there is none that can be answered; a client that is to be told
- * was told. */
+/* Reads a request whole. False: there is none that can be answered; a client that is to get an
+ * error has got it. */
 must_check bool asked_read(struct asked *a);
 void asked_free(struct asked *a);
 /* Answers with a text, or with JSON. */

@@ -2,7 +2,7 @@
  * One execution of the code interpreter. In: code for a context. Out: what its kernel says, frame
  * by frame, as lines of the answer. Executions of one context wait for each other. When the client
  * goes the code is interrupted, and ended with its kernel if it goes on all the same: the next
- * client does not wait for what nobody reads.
+ * client does not wait for what is not read.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /*
  * Starts the code interpreter beside the resident ward-envd. In: a client that wants the port 49999
- * where nobody listens, or wardd, which wants it ready. Out: a process that has the listening
+ * where nothing listens, or wardd, which wants it ready. Out: a process that has the listening
  * socket as descriptor 3 and gets the sandbox's variables on descriptor 0. So it is there from the
  * first connection on, costs nothing before, and is started again if it was killed; a program of
  * the sandbox that has the port keeps it.

@@ -10,7 +10,7 @@
  * -errno. */
 must_check int launch(const char *program, posix_spawn_file_actions_t *files,
 		      const struct strv *argv, char *const *env, pid_t *ret_pid);
-/* A thread that nobody joins, with a small stack. 0 or -errno. */
+/* A detached thread, with a small stack. 0 or -errno. */
 must_check int launch_thread(void *(*body)(void *), void *argument);
 
 #endif

@@ -282,8 +282,8 @@ static bool is_last(struct flow *w, enum side s)
 	return true;
 }
 
-/* Whether the value of a canary is in what the sandbox says in a protocol that nobody reads; the
- * flow ends then. TLS is looked into by rules of mode inspect alone. */
+/* Whether the value of a canary is in what the sandbox says in a protocol that ward does not read;
+ * the flow ends then. TLS is looked into by rules of mode inspect alone. */
 static bool is_canary(struct front *f, struct flow *w, enum direction d, size_t n)
 {
 	int value;

@@ -104,7 +104,7 @@ static _Noreturn void become_command(const struct guest *g, struct guest_start *
 	long err = guest_take_stdio(start);
 	int code = 125;
 
-	if (start->opened) /* its terminal is that of whoever asked for it */
+	if (start->opened) /* its terminal is that of the program that asked */
 		raw_call(SYS_setsid);
 	else
 		guest_session(start->tag);

@@ -4,12 +4,12 @@
  * must go on whatever the kernel does in these calls: limits, approvals and signals wait for it.
  *
  * Two threads, each with a pipe of jobs: one receives, one closes, so that what cannot be closed
- * stops nobody from being heard. They call nothing that takes a lock of the libc, as the supervisor
- * makes processes with the bare system call. Each confines itself (tables/procs.def): it can
- * receive, read, write and close.
+ * keeps no other message waiting. They call nothing that takes a lock of the libc, as the
+ * supervisor makes processes with the bare system call. Each confines itself (tables/procs.def): it
+ * can receive, read, write and close.
  *
  * What waits to be closed is counted, because the sandbox decides how long that takes: from
- * FULL_AT on nothing more is to be taken. It keeps nobody waiting but itself.
+ * FULL_AT on nothing more is to be taken. It keeps only its own sender waiting.
  */
 #include "host/foreign_fds.h"
 

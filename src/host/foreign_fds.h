@@ -30,8 +30,8 @@ struct foreign_message {
  * bytes (a longer one has room as its length). Descriptors that are numbers in this process only,
  * so a process that is started later has copies until it executes. */
 must_check int foreign_fds_start(size_t room, struct foreign_fds **ret, struct ward_err *e);
-/* Closes what was handed over, as long as that may take, and ends the threads; nobody waits. With
- * the process everything ends at once. NULL is fine. */
+/* Closes what was handed over, as long as that may take, and ends the threads; the caller does not
+ * wait. With the process everything ends at once. NULL is fine. */
 void foreign_fds_end(struct foreign_fds *f);
 
 /* Takes the descriptor, sets *fd to -1. NULL: there is no thread, and it stays open until the

@@ -1,8 +1,9 @@
 /*
  * Judging requests of streamable HTTP (http.h). In: a head that was read strictly, a body, from
- * anybody who can reach the port. Out: what is asked for, or a status and why. A page in a browser
- * cannot come in: its Origin is foreign, and if its name leads here, so is its Host. Whoever has no
- * token learns nothing but that it needs one. Runs in the front, which is confined. Pure.
+ * any client that reaches the port. Out: what is asked for, or a status and why. A page in a
+ * browser cannot come in: its Origin is foreign, and if its name leads here, so is its Host. A
+ * client without token learns nothing but that it needs one. Runs in the front, which is confined.
+ * Pure.
  */
 #include "mcp/http.h"
 

@@ -1,7 +1,7 @@
 /*
  * Between the front, which reads HTTP, and the server, which calls tools: records over a stream
  * socket, in both directions. Both sides may be the attacker's, so nothing in a record is taken for
- * granted: its length is bounded here, the rest by whoever reads it. A pure buffer, fuzzed
+ * granted: its length is bounded here, the rest by its reader. A pure buffer, fuzzed
  * (fuzz/mcp_link.c).
  */
 #ifndef WARD_MCP_LINK_H

@@ -69,7 +69,7 @@ struct spec {
 	struct strv unnamed_files;
 	struct strv wider;       /* what the policy file and they allow beyond the rest */
 	char digest[SHA256_HEX]; /* of that file and of what it extends; "": there is none */
-	const char *parent;      /* the run whose child this is; borrowed, NULL: nobody's */
+	const char *parent;      /* the run whose child this is; borrowed, NULL: none */
 	const char *channel;     /* the path of its socket for messages; borrowed, NULL: none */
 	char *workspace;         /* absolute, links resolved */
 	char *cwd;               /* absolute */

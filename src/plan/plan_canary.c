@@ -3,11 +3,11 @@
  * variables, remotes. Out: read-only mounts of files, variables of the environment and settings of
  * git with made-up secrets, each with a text that no other run has. A remote is a setting in the
  * environment (GIT_CONFIG_COUNT), so that no file of the workspace changes. The files lie in a
- * directory of the run's own in the runtime directory, which nobody else can look into, and go with
- * the run; run/box_canary.c watches them. They are files of the host, not of a private file system,
- * because the supervisor has to see their inodes: an inotify watch is on the inode, whatever name
- * and mount it is opened by, and an ordinary user has no fanotify for that. Runs in the supervisor,
- * before the start.
+ * directory of the run's own in the runtime directory, which no other user can look into, and go
+ * with the run; run/box_canary.c watches them. They are files of the host, not of a private file
+ * system, because the supervisor has to see their inodes: an inotify watch is on the inode,
+ * whatever name and mount it is opened by, and an ordinary user has no fanotify for that. Runs in
+ * the supervisor, before the start.
  */
 #include "plan/plan_canary.h"
 

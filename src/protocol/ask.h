@@ -1,6 +1,6 @@
 /*
  * What ward-ask inside (guest/ask.c) and the supervisor say to each other: one packet a message
- * over a SOCK_SEQPACKET socket inside, ASK_SOCKET. Whoever is inside may connect and write packets
+ * over a SOCK_SEQPACKET socket inside, ASK_SOCKET. Any program inside may connect and write packets
  * of its own: all that a request can do is to be shown to a person.
  */
 #ifndef WARD_PROTOCOL_ASK_H

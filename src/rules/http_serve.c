@@ -1,5 +1,5 @@
 /*
- * Reading requests (http_serve.h). In: the bytes of a connection, from anybody who can reach the
+ * Reading requests (http_serve.h). In: the bytes of a connection, from any client that reaches the
  * port. Out: requests; what two servers might read differently is refused, with a status. Runs in
  * the processes that read clients of `ward serve` and `ward mcp serve`, which are confined. Pure.
  */

@@ -79,7 +79,7 @@ struct box_commands {
 	struct asker *askers[ASKERS_MAX]; /* owned */
 	size_t count, most, running, held_bytes;
 	struct foreign_fds *foreign; /* owned */
-	uint64_t receiving;          /* from whom a message is received right now; 0: from nobody */
+	uint64_t receiving;          /* from whom a message is received right now; 0: from none */
 	int *copy_fds; /* of the programs, made when they are first started; -1: not yet */
 };
 
@@ -182,7 +182,7 @@ void box_commands_end(struct box *b)
 	c->receiving = 0; /* what comes yet is closed when this process ends */
 	while (c->count)
 		drop(c, c->askers[0]);
-	/* requests that nobody has received lie in it */
+	/* requests that were not received lie in it */
 	foreign_fds_close(c->foreign, &b->plan->live->commands->socket.listen_fd);
 	foreign_fds_end(c->foreign);
 	for (size_t i = 0; c->copy_fds && i < b->plan->live->commands->count; i++)

@@ -155,7 +155,7 @@ void box_judge(struct box *b)
 
 #define CANNOT_EXECUTE 126
 
-/* The inner runtime's runner started the command, and told its exit status alone. */
+/* The inner runtime's runner started the command, and reported its exit status alone. */
 static void explain_inner_exec(struct box *b)
 {
 	const struct plan *p = b->plan;

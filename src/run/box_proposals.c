@@ -7,13 +7,14 @@
  *   - A proposal changes nothing but by the answer of a person. What approvals.never names, an
  *     address that is not public, and what the policy hides are refused without a question; the
  *     first is looked for again where an answer takes effect (box_approve.c).
- *   - A yes for the run or for a time is a rule, as by `ward net allow`; whoever proposed it learns
- *     of the yes when the gateway has that rule. There is no yes for once: nothing waits. A path,
- *     and a host where there is no network, can only be put into the policy, for the next run.
+ *   - A yes for the run or for a time is a rule, as by `ward net allow`; the program that proposed
+ *     it learns of the yes when the gateway has that rule. There is no yes for once: nothing waits.
+ *     A path, and a host where there is no network, can only be put into the policy, for the next
+ *     run.
  *   - At most PER_MINUTE proposals and TELLS_PER_MINUTE other requests are taken in a minute, and
  *     ASKERS_MAX processes may be connected: a sandbox cannot bury its own questions.
- *   - Whoever hangs up takes its proposal back. Messages are received, and what they bring is
- *     closed, by threads, as in box_commands.c.
+ *   - A program that hangs up takes its proposal back. Messages are received, and what they bring
+ *     is closed, by threads, as in box_commands.c.
  */
 #include "run/box_proposals.h"
 
@@ -54,7 +55,7 @@ struct asker {
 struct box_proposals {
 	struct box *box;
 	int epoll_fd;
-	uint64_t serial, receiving; /* from whom a message is received right now; 0: from nobody */
+	uint64_t serial, receiving; /* from whom a message is received right now; 0: from none */
 	struct asker *askers[ASKERS_MAX]; /* owned */
 	size_t count;
 	uint64_t minute_ms; /* when the current one began */
@@ -194,7 +195,7 @@ static bool is_too_often(struct box_proposals *p, bool proposal)
 	return proposal ? p->proposed++ >= PER_MINUTE : p->told++ >= TELLS_PER_MINUTE;
 }
 
-/* Why nobody is asked about a path; NULL: somebody is. */
+/* Why no person is asked about a path; NULL: one is. */
 static const char *settle_path(const struct box *b, const char *path, enum ask_status *ret)
 {
 	struct path_view view = path_view_of(b->plan);
@@ -312,7 +313,7 @@ static void tell_answer(struct box_proposals *p, struct asker *a, enum question_
 			uint64_t generation)
 {
 	if (!answer) {
-		tell_why(p, a, ASK_DENIED, "nobody answered in time", "");
+		tell_why(p, a, ASK_DENIED, "no answer came in time", "");
 	} else if (answer == QUESTION_DENY) {
 		tell_why(p, a, ASK_DENIED, "a person was asked and said no", "");
 	} else if (generation) {

@@ -4,16 +4,16 @@
 
 #include "run/box_internal.h"
 
-/* Begins to answer ward-ask, where the plan has it and there is somebody to ask. */
+/* Begins to answer ward-ask, where the plan has it and there is a person to ask. */
 must_check int box_proposals_begin(struct box *b, struct ward_err *e);
 /* Where the run has no network: rules that have approvals.never. p NULL: none. */
 const struct rules *box_proposals_rules(const struct box_proposals *p);
-/* The run is over: whoever waits is not answered any more. */
+/* The run is over: what waits gets no answer any more. */
 void box_proposals_end(struct box *b);
 /* What is polled, -1: nothing. */
 int box_proposals_fd(const struct box *b);
 void box_proposals_handle(struct box *b);
-/* The gateway may have taken rules that somebody waits for. */
+/* The gateway may have taken rules that a proposal waits for. */
 void box_proposals_look(struct box *b);
 /* An answer to a QUESTION_PROPOSAL; DENY or 0: nothing changes. */
 must_check int box_proposals_answer(struct box *b, const struct question *q,

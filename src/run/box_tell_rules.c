@@ -1,7 +1,7 @@
 /*
  * What ward-ask tells programs inside: what the sandbox may do, and what was refused so far. In:
  * the plan, the gateway's rules, the result as it is now. Out: text, or JSON. Paths are those
- * inside; where secrets come from, what is hidden and what approvals.never names is not told. Runs
+ * inside; where secrets come from, what is hidden and what approvals.never names is not shown. Runs
  * in the supervisor.
  */
 #include "run/box_proposals.h"

@@ -1,7 +1,7 @@
 /*
  * A socket that programs inside connect to. In: a plan with a mount for it, whose source is not
  * known yet. Out: a socket in a directory of its own in the runtime directory, whose file is
- * mounted inside, read-only; what the sandbox does with the file reaches nobody else. Runs in
+ * mounted inside, read-only; what the sandbox does with the file reaches no other process. Runs in
  * `ward` with the user's rights, before the sandbox starts.
  */
 #include "run/inside_socket.h"

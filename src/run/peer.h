@@ -1,4 +1,4 @@
-/* Who is at the other end of a socket inside. */
+/* The process at the other end of a socket inside. */
 #ifndef WARD_RUN_PEER_H
 #define WARD_RUN_PEER_H
 

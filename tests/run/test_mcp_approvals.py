@@ -162,7 +162,7 @@ def test_no_answer_is_a_no(t):
         c = serve(t, capabilities=capabilities, policy=policy)
         began = time.monotonic()
         r = c.call("drop", code="touch out/x")
-        t.check(r["isError"] and "nobody answered in time" in text(r) and not made(t), r)
+        t.check(r["isError"] and "no answer came in time" in text(r) and not made(t), r)
         t.check(1 <= time.monotonic() - began < 8, "after the policy's time")
         late = [m["method"] for m in c.others]
         t.equal(late, ["elicitation/create", "notifications/cancelled"] if capabilities else [])

@@ -1,8 +1,8 @@
 /*
  * Channels between a sandbox and its children. In: messages of programs inside, each with the name
  * of the sandbox that sends it, which the socket says and no program can choose. Out: messages that
- * fit, in order, for who may receive them; or why one does not fit. A message is one JSON value of
- * the channel's schema; it is read by a process of its own that has no rights
+ * fit, in order, for those that may receive them; or why one does not fit. A message is one JSON
+ * value of the channel's schema; it is read by a process of its own that has no rights
  * (output_judge_apart()). Rates and sizes are checked before that, so a flood costs little. How
  * many messages wait has a limit for each who receives. Runs in ward-children.
  */

@@ -11,7 +11,7 @@ must_check int channels_open(const struct policy *p, struct channels **ret, stru
 void channels_free(struct channels *c);
 
 /* One message: who sends it, where to (NULL: to the only one that may have it). It is judged, by a
- * process without rights where its bytes are read, and queued; ret_to is who may receive it. */
+ * process without rights where its bytes are read, and queued; ret_to: the receivers. */
 struct channel_message {
 	const char *channel, *from, *to, *text;
 };

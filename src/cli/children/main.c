@@ -3,19 +3,19 @@
  *
  * In: a socket of the supervisor's, the socket that programs inside connect to, the parent's policy
  * (protocol/children.h). Out: each child as a `ward run` of its own, beside the parent and with
- * nothing of it but a policy that is narrower (narrow.c); its end and its exit code to whoever
- * asked; what was started and refused to the supervisor, for the journal. Started by the supervisor
- * with the user's rights, which ward run needs.
+ * nothing of it but a policy that is narrower (narrow.c); its end and its exit code to the
+ * program that asked; what was started and refused to the supervisor, for the journal. Started by
+ * the supervisor with the user's rights, which ward run needs.
  *
  *   - A request is one message, copied once, read by pure functions (command_read(),
- *     child_request_read()). Nothing is read from whoever asked.
+ *     child_request_read()). Nothing is read from the program that asked.
  *   - Of the descriptors that come along 0-2 may be pipes, regular files and /dev/null; ward run
  *     moves the bytes through pipes of its own, so a child never holds one of its parent's.
- *   - Whoever asked and is gone takes its child along; so does the supervisor, by the end of its
+ *   - A child ends with the program that asked for it, and with the supervisor, by the end of its
  *     socket, and this process, by PR_SET_PDEATHSIG. A child that does not end in time is killed,
  *     and its guardian finishes it.
  *   - Messages are received, and everything that came from inside is closed, by threads
- *     (host/foreign_fds.h): both may take as long as whoever is inside wants.
+ *     (host/foreign_fds.h): both may take as long as programs inside want.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +72,7 @@ struct link {
 struct children {
 	struct parent parent;
 	struct ledger ledger;
-	struct call_place own; /* an empty directory: nobody's configuration */
+	struct call_place own; /* an empty directory, with no configuration */
 	struct foreign_fds *foreign;
 	struct channels *channels; /* NULL: none */
 	uint64_t receiving, serial;
@@ -128,7 +128,7 @@ static void report_message(struct children *c, const struct link *l, const struc
 	(void)!send(CHILDREN_FD_CONTROL, &said, sizeof(said), MSG_NOSIGNAL);
 }
 
-/* -- to whoever asked */
+/* -- to the program that asked */
 
 static void say(const struct link *l, enum command_op op, int32_t value, const char *text)
 {
@@ -431,7 +431,7 @@ static void take_link(struct children *c, int listen_fd, const char *who)
 	c->links[c->count++] = l;
 }
 
-/* What has ended: its exit code to whoever asked, its record to the supervisor. */
+/* What has ended: its exit code to the program that asked, its record to the supervisor. */
 static void on_ended(struct children *c, struct link *l, int status)
 {
 	struct call_result result = { 0 };

@@ -325,7 +325,7 @@ static int check_depth(const struct cut *c)
 	return 0;
 }
 
-/* Every field, whoever has set it. */
+/* Every field, wherever it was set. */
 static int prove(const struct cut *c)
 {
 	const struct policy *parent = &c->parent->policy;

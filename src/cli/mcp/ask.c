@@ -57,12 +57,13 @@ int ask_server(const struct invoke_request *r, const struct tools_call *call, st
 				 r->tool->head.name);
 	if (io_write_all(a->fd, record.data, record.len) < 0 ||
 	    io_read_exactly(a->fd, &said, 1) < 0)
-		return ward_fail(e, EACCES, "%s needs a person's agreement, and nobody was asked",
+		return ward_fail(e, EACCES,
+				 "%s needs a person's agreement, and no person was asked",
 				 r->tool->head.name);
 	if (said == 'y')
 		return 0;
 	ward_fail(e, EACCES, "%s needs a person's agreement: %s", r->tool->head.name,
-		  said == 't' ? "nobody answered in time" : "the answer is no");
+		  said == 't' ? "no answer came in time" : "the answer is no");
 	return ward_remedy(e, said == 't' ? "ask the user to answer, with ward approve if the "
 					    "client shows no question"
 					  : "do not repeat the call; tell the user");
@@ -234,7 +235,7 @@ static void ask(struct server *s, struct work *w, const char *text)
 	} else if (queue_ask(s, w, text, &e) == 0) {
 		w->asking = ASKING_QUEUE;
 	} else {
-		fprintf(stderr, "ward mcp serve: nobody can be asked: %s\n", e.why);
+		fprintf(stderr, "ward mcp serve: no person can be asked: %s\n", e.why);
 		ask_tell(w, false, false);
 		return;
 	}
@@ -294,7 +295,7 @@ void ask_answered(struct peer *p, const struct mcp_message *m)
 		ask_tell(w, m->kind == MCP_RESULT && is_yes(m->body), false);
 }
 
-/* The client, or whoever looks at the queue, need not answer any more. */
+/* Neither the client nor the queue has to answer any more. */
 void ask_withdraw(struct server *s, struct work *w)
 {
 	auto_buf params = { 0 }, line = { 0 };

@@ -2,7 +2,7 @@
  * Canary tools: decoys of a tools.yaml (canary: true), which look like every other tool and which
  * no task needs. In: a call of one. Out: an event canary.touch on record and a line on standard
  * error; every call that runs is killed and every later one refused, the session's sandbox is
- * frozen and left to the operator. Nothing of the decoy runs. What the client is told does not say
+ * frozen and left to the operator. Nothing of the decoy runs. What the client gets does not say
  * what it has called.
  */
 #include "cli/mcp/parts.h"

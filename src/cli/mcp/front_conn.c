@@ -1,5 +1,5 @@
 /*
- * A client's connection, from accept() to its end. In: bytes of anybody who can reach the port,
+ * A client's connection, from accept() to its end. In: bytes of any client that reaches the port,
  * read by rules/http_serve.h. Out: answers, one a request, or a stream of events. A client that is
  * slow to send a request, or does not take its answers, is cut off. Runs in the front.
  */

@@ -3,7 +3,7 @@
  * more, or less; everything else in it stays as it is, byte for byte. The change is shown before it
  * is written. What the file was is kept in the state directory: as long as it is what install
  * wrote, uninstall puts that back, and else it takes out the entry alone. A file that cannot be
- * read in one way only, a link, and an entry of somebody else's are refused. Runs with the user's
+ * read in one way only, a link, and a foreign entry are refused. Runs with the user's
  * rights.
  */
 #include "cli/mcp/parts.h"

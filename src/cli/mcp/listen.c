@@ -20,7 +20,7 @@
 #define AGAIN_MS 1000 /* between looks whether a content was accepted */
 #define SUBSCRIPTION "\"io.modelcontextprotocol/subscriptionId\""
 
-/* -- who is told */
+/* -- notifications */
 
 static void tell_all(struct server *s)
 {

@@ -288,7 +288,7 @@ must_check int session_start(struct session *s, const struct options *o, struct 
 void session_stop(struct session *s);
 /* Freezes it, and leaves it to the operator: it outlives this process. */
 must_check int session_freeze(struct session *s, struct ward_err *e);
-/* In a worker: lets go of the leash. */
+/* In a worker: gives up the leash. */
 void session_leave(struct session *s);
 /* Runs a command in it; output_max: bytes that are kept of its output. The caller frees *ret. */
 must_check int session_run(const struct session *s, char *const *argv, const struct buf *input,

@@ -159,7 +159,7 @@ static void take_answer(struct queue *q, struct queue_client *c, const char *byt
 
 	memcpy(&said, bytes, sizeof(said));
 	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
-		c->gone = true; /* an answer of nobody is none */
+		c->gone = true; /* an answer without a person is none */
 		return;
 	}
 	snprintf(who.from, sizeof(who.from), "%s", said.from);
@@ -172,7 +172,7 @@ static void take_answer(struct queue *q, struct queue_client *c, const char *byt
 		refuse(c, &e);
 }
 
-/* ward stop and ward kill: nobody will answer. */
+/* ward stop and ward kill: no answer will come. */
 static void deny_all(struct queue *q)
 {
 	const struct question_who nobody = { .via = "stop" };
@@ -361,7 +361,7 @@ int queue_on_time(struct server *s, uint64_t now)
 		return -1;
 	approve_on_time(q->questions, now);
 	drop_gone(q);
-	for (size_t i = 0; i < q->count; i++) /* whether an answer counts is still told */
+	for (size_t i = 0; i < q->count; i++) /* whether an answer counts is still said */
 		busy |= !q->clients[i].waits;
 	if (!approve_count(q->questions) && !busy) {
 		queue_end(s);

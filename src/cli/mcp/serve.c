@@ -32,7 +32,7 @@ struct stdio {
 	size_t sent;
 	unsigned out_type;
 	int signal_fd;
-	bool ended, broken; /* nothing more comes; nobody reads */
+	bool ended, broken; /* nothing more comes; nothing is read */
 	uint64_t end_ms;
 };
 

@@ -80,7 +80,7 @@ static void handle_ends(void (*how)(int))
 }
 
 /* Waits in a session of its own for the end of the pipe, then stops the sandbox and removes its
- * entry: the id was never shown to anybody. */
+ * entry: the id was never shown. */
 static _Noreturn void be_leash(const char *ward, const char *id, int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -1,7 +1,7 @@
 /*
  * Where the server listens, and for whom. In: options. Out: a socket, a token. The token is a new
  * one, 256 random bits, or what a file has that only this user can read. Loopback is the default:
- * there is no TLS, so on another address whoever is on the path reads the token.
+ * there is no TLS, so on another address any host on the path can read the token.
  */
 #include "cli/mcp/web.h"
 

@@ -2,7 +2,7 @@
  * Calls. In: a tool and its arguments. Out: one answer each, progress, or nothing where the client
  * cancelled. A call is a process of its own, in a process group of its own, that makes the call
  * (call.c) and writes the members of the result to a socket; this process reads them and forwards
- * them. So calls run at the same time, one that hangs holds up nobody, and a call is ended by
+ * them. So calls run at the same time, one that hangs holds up no other, and a call is ended by
  * ending processes: SIGTERM for its sandbox, and SIGKILL for the whole group soon after. What waits
  * and what runs is bounded; what is beyond is refused at once.
  */
