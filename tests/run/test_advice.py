@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 
-from harness import native_only, timeout
+from harness import by_turns, native_only, timeout
 from harness.world import HERE, PRIVATE, TRY, WEB, World, need, policy, serve, trusted_world
 
 # [host, head, body in hex] each: prints the status, or what broke
@@ -131,6 +131,7 @@ REQUESTS = {
 }
 
 
+@by_turns
 @native_only("the same advice, request after request; the parsers have unit tests")
 @timeout(240)
 def test_requests(t):

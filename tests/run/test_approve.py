@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 
-from harness import native_only
+from harness import by_turns, native_only
 from harness.boxes import clean
 from harness.world import TRY, World
 
@@ -366,6 +366,7 @@ def test_policy(t):
     t.equal(t.ward("check", "q.yaml", cwd=d).rc, 1, "no answer is never a yes")
 
 
+@by_turns
 def test_approver_dies(t):
     """Who was about to answer is killed: the question still waits, another one answers, and without
     any its time passes."""

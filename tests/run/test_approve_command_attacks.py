@@ -3,6 +3,7 @@ a person sees, and on the ways around the question."""
 import os
 import time
 
+from harness import by_turns
 from harness.boxes import clean
 from run.test_approve import asked, events, questions
 from run.test_approve_commands import ALLOW, RACE, got, policy, run, start
@@ -83,6 +84,7 @@ time.sleep(30)
 """
 
 
+@by_turns
 def test_lingering_descriptors(t):
     """A descriptor whose last close takes long does not hold up the supervisor, whatever way it
     comes: other commands start, and the sandbox ends when it is told to."""

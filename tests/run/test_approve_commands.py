@@ -6,6 +6,7 @@ import re
 import signal
 import time
 
+from harness import by_turns
 from harness.boxes import clean
 from run.test_approve import asked, events, questions
 from run.test_approve_requests import approve
@@ -292,6 +293,7 @@ def test_hostile_requests(t):
     t.equal(got(run(t, box, ws, "cat", "a")), (0, "first\n", ""), "and it goes on")
 
 
+@by_turns
 def test_ends_and_signals(t):
     """Exit codes and signals come back; a signal for the stand-in reaches the program; a stand-in
     that is killed takes its question and its program along."""

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 
+from harness import by_turns
 from harness.boxes import box, listed, look, supervisor
 
 
@@ -299,6 +300,7 @@ def test_half_made_entries(t):
 test_half_made_entries.slow = True
 
 
+@by_turns
 def test_stuck_supervisor(t):
     b = box(t, cwd=t.workspace())
     pid = supervisor(t, b)
@@ -452,6 +454,7 @@ for bad in (b"x", b"", head(99, 0), head(2, 2**31 - 1), head(2, 1) + b"\\0sh", o
 """
 
 
+@by_turns
 def test_silent_and_broken_clients(t):
     """Who says nothing, or nonsense, or comes in numbers, keeps nobody else from being answered."""
     b = box(t, cwd=t.workspace())

@@ -322,6 +322,7 @@ main();
 """
 
 
+@by_turns
 @timeout(240)
 def test_resets_http2(t):
     """The same over HTTP/2: streams that are reset before and during their answer, connections that

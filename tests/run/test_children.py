@@ -6,6 +6,7 @@ import pathlib
 import signal
 import time
 
+from harness import by_turns
 from harness.boxes import clean
 
 AGENTS = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/agents"
@@ -183,6 +184,7 @@ print(swap())
     t.check(os.path.exists(os.path.join(ws, "out/x")), "the real one was written")
 
 
+@by_turns
 def test_limits_of_all_together(t):
     """No more children than the policy says, no more than the parent's limits in all."""
     ws = project(t)
@@ -221,6 +223,7 @@ def test_generations(t):
 BEAT = "ward run --rw out -- sh -c 'while :; do date +%N > out/beat; sleep 0.02; done'"
 
 
+@by_turns
 def test_no_child_outlives_its_parent(t):
     """Neither the end of its parent nor of the program that asked, nor kill -9 of the supervisor or
     of ward-children leaves a child; nor when it happens while one starts."""

@@ -363,11 +363,13 @@ def conform(t, engine):
             + "\n".join(failed))
 
 
+@by_turns
 @timeout(120)
 def test_native(t):
     conform(t, "native")
 
 
+@by_turns
 @native_only("each feature has a sanitized test of its own; this compares engines")
 @timeout(180)
 def test_oci(t):
@@ -388,6 +390,7 @@ def test_vm(t):
     conform(t, "vm")
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(300)
 def test_wasm(t):

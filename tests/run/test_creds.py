@@ -5,6 +5,7 @@ import json
 import os
 import time
 
+from harness import by_turns
 from harness.creds import SECRET, below, has, secret_file
 from harness.world import serve, trusted_world
 
@@ -287,6 +288,7 @@ ask(3)
 """
 
 
+@by_turns
 def test_a_renewal_gives_no_more_uses(t):
     """max_uses holds over a renewal, whatever was used while the source took its time; what happens
     again and again is noted once."""

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 
+from harness import by_turns
 from harness.creds import SECRET, secret_file
 from harness.world import HERE, serve, trusted_world
 
@@ -237,6 +238,7 @@ say("sent", talk.hear())
 """
 
 
+@by_turns
 def test_a_value_stays_secret(t):
     """A source that gives another value every second: each one that was granted is overwritten and
     stopped, on a websocket and a stream that were open before, too."""
@@ -395,6 +397,7 @@ say("all", [known[0].split()[1], len(known[2]), known[2].replace("x", "").replac
 """
 
 
+@by_turns
 def test_more_values_than_are_remembered(t):
     """Where no more values can be looked for the grant is not renewed and refuses requests, with
     the reason; those that it had are still overwritten."""
@@ -537,6 +540,7 @@ const ask = (headers, begun) => new Promise(resolve => {
 """
 
 
+@by_turns
 def test_a_stream_that_was_open_before(t):
     """A stream of HTTP/2 that was open before several values came: none of them comes back, in its
     body and its trailers."""

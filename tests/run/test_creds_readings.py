@@ -3,6 +3,7 @@ comes back, or leaves, in pieces of which none is one."""
 import json
 import os
 
+from harness import by_turns
 from harness.creds import SECRET, secret_file
 from harness.world import serve, trusted_world
 
@@ -395,6 +396,7 @@ for guess, (_, soon), (_, late) in zip(sys.argv[1:], first, later):
 """
 
 
+@by_turns
 def test_what_waits(t):
     """A server that sends guesses and pauses: how many bytes of them come, and when, says nothing
     about the secret. Whole lines do not wait unless they end like one of base64, and the rest not
@@ -453,6 +455,7 @@ for thread in threads:
 """
 
 
+@by_turns
 def test_silence(t):
     """A server that stops in the middle of the secret, because its program made it or by itself:
     not more than its first few letters come. What comes slowly comes all the same."""

@@ -9,7 +9,7 @@ import os
 import shutil
 import zipfile
 
-from harness import needs, slow, timeout
+from harness import by_turns, needs, slow, timeout
 
 NATIVE_ONLY = "the time is that of pip, npm and gdb; ward's part is that of every run"
 
@@ -121,6 +121,7 @@ def wheel(directory):
     return name
 
 
+@by_turns
 @timeout(180)
 def test_venv_and_pip(t):
     """A virtual environment, and pip from a local index: a server on the sandbox's own loopback."""

@@ -2,7 +2,7 @@
 the agent wrote, whatever the person has allowed before."""
 import os
 
-from harness import native_only
+from harness import by_turns, native_only
 from harness.boxes import box
 
 # what the person allowed; {} stands for a name that the agent would like to fill
@@ -86,6 +86,7 @@ def rounds(t, go):
         yield there, {kind: r for kind, r in ran.items() if r}
 
 
+@by_turns
 @native_only("the time is direnv's own; test_what_an_allowed_file_loads has the sweep")
 def test_control(t):
     """Outside of a sandbox direnv runs what is planted."""
@@ -95,6 +96,7 @@ def test_control(t):
                 f"what direnv does not run (there: {there})")
 
 
+@by_turns
 def test_what_an_allowed_file_loads(t):
     """An .envrc that the person allowed stays theirs, with all that it loads: files that are there,
     and those that are not."""
@@ -109,6 +111,7 @@ def test_what_an_allowed_file_loads(t):
         t.equal(ran, {}, f"direnv ran what the agent wrote (there: {there})")
 
 
+@by_turns
 @native_only("the time is direnv's own; test_what_an_allowed_file_loads has the sweep")
 def test_after_review(t):
     """The same through apply."""
@@ -119,6 +122,7 @@ def test_after_review(t):
         t.equal(ran, {}, f"direnv ran what the agent wrote (there: {there})")
 
 
+@by_turns
 @native_only("the time is direnv's own; test_what_an_allowed_file_loads has the sweep")
 def test_after_cp(t):
     """The same through cp over the workspace of the sandbox."""

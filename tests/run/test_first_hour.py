@@ -8,7 +8,7 @@ import shlex
 import socket
 import sys
 
-from harness import engines, timeout
+from harness import by_turns, engines, timeout
 
 DATA = "1 2 3\n"
 NPM = '{"name": "x", "version": "1.0.0", "dependencies": {"left-pad": "1.3.0"}}\n'
@@ -321,6 +321,7 @@ def test_limits(t):
     check_group(t, "limits")
 
 
+@by_turns
 @timeout(240)
 def test_network(t):
     check_group(t, "network")
@@ -364,6 +365,7 @@ def test_another_program_of_the_same_name(t):
     t.equal((r.rc, r.out), (0, "mine\n"), r.err)
 
 
+@by_turns
 def test_a_server_that_succeeds_is_no_news(t):
     """Nor is one that ends soon, or whose port the kernel chose, or that is published."""
     with socket.create_server(("127.0.0.1", 0)) as free:

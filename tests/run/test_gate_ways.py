@@ -4,7 +4,7 @@ nothing."""
 import json
 import os
 
-from harness import engines, host, images, native_only, needs, timeout
+from harness import by_turns, engines, host, images, native_only, needs, timeout
 from harness.boxes import box
 from harness.gate_attacks import CASES, LINKS, PLANT, count, found, part, plan
 from harness.gvisor import usable
@@ -109,6 +109,7 @@ def test_direct_oci(t):
     direct(t, *engines.OPTIONS["oci"], way="the sweep under oci", every=fewer())
 
 
+@by_turns
 @native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(2 * SLOW)
 def test_direct_gvisor(t):
@@ -126,17 +127,20 @@ def test_another_tree(t):
     check(t, other, mark, "another writable tree", fewer())
 
 
+@by_turns
 @timeout(SLOW)
 def test_review(t):
     reviewed(t, every=names())
 
 
+@by_turns
 @native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_review_oci(t):
     reviewed(t, *engines.OPTIONS["oci"], way="apply after oci", every=fewer())
 
 
+@by_turns
 @native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(2 * SLOW)
 def test_review_gvisor(t):
@@ -144,6 +148,7 @@ def test_review_gvisor(t):
     reviewed(t, *engines.OPTIONS["gvisor"], way="apply after gVisor", every=fewer())
 
 
+@by_turns
 @timeout(SLOW)
 def test_review_goes_on(t):
     """A review that a second run goes on with, applied at the end of that run."""
@@ -154,6 +159,7 @@ def test_review_goes_on(t):
     check(t, ws, mark, "--apply-on-exit of a run that went on", fewer())
 
 
+@by_turns
 @timeout(SLOW)
 def test_cp(t):
     copied(t, every=names())
@@ -163,12 +169,14 @@ def test_cp(t):
     t.equal(os.listdir(single), [])
 
 
+@by_turns
 @native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_cp_oci(t):
     copied(t, *engines.OPTIONS["oci"], way="cp out of oci", every=fewer())
 
 
+@by_turns
 @native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(2 * SLOW)
 def test_cp_gvisor(t):
@@ -206,18 +214,21 @@ def volume(t, options, inside, name):
     t.equal(os.stat(t.state_dir).st_mode & 0o077, 0)
 
 
+@by_turns
 @native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_kept_home(t):
     volume(t, ("--set", "filesystem.home=kept"), "~", "a kept home")
 
 
+@by_turns
 @native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_cache(t):
     volume(t, ("--set", "filesystem.caches=[npm]"), "~/.npm", "a cache")
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(2 * SLOW)
 def test_checkpoint(t):
@@ -244,6 +255,7 @@ def test_checkpoint(t):
     t.equal(t.ward("checkpoint", "rm", "kept").rc, 0)
 
 
+@by_turns
 @native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_image_build(t):

@@ -9,7 +9,7 @@ the repository, $ID a blob that is a hook script.
 import os
 import time
 
-from harness import git_battery as battery
+from harness import by_turns, git_battery as battery
 from harness import host, native_only, needs, timeout
 
 WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a",
@@ -568,12 +568,14 @@ def attack_reviewed(t, cases):
     field.judge()
 
 
+@by_turns
 @needs("git")
 @timeout(300)
 def test_private_copy(t):
     attack(t, part(t, VIEW, 0, 3))
 
 
+@by_turns
 @needs("git")
 @native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
@@ -581,6 +583,7 @@ def test_private_copy_second(t):
     attack(t, part(t, VIEW, 1, 3))
 
 
+@by_turns
 @needs("git")
 @native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
@@ -588,6 +591,7 @@ def test_private_copy_third(t):
     attack(t, part(t, VIEW, 2, 3))
 
 
+@by_turns
 @needs("git")
 @native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
@@ -602,6 +606,7 @@ def test_born_second(t):
     attack(t, part(t, BORN, 1, 2))
 
 
+@by_turns
 @needs("git")
 @native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
@@ -613,6 +618,7 @@ def test_two_runs(t):
     field.judge()
 
 
+@by_turns
 @needs("git")
 @timeout(120)
 def test_many_repositories(t):
@@ -631,6 +637,7 @@ def test_many_repositories(t):
             f"one plain line says so: {r.err[-600:]}")
 
 
+@by_turns
 @needs("git")
 @native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(120)
@@ -659,6 +666,7 @@ def test_many_refs(t):
     t.run("git", "fsck", cwd=ws, check=True)
 
 
+@by_turns
 @needs("git")
 @native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)
@@ -701,6 +709,7 @@ def make_places(t, ws):
     return git, places
 
 
+@by_turns
 @needs("git")
 @timeout(120)
 def test_link_in_place_of_a_removed_worktree(t):

@@ -85,6 +85,7 @@ def use_git(t, ws, place):
     t.equal(r.out, "", f"{place}: what came")
 
 
+@by_turns
 @needs("git")
 @timeout(240)
 def test_protected_files_stay_away(t):

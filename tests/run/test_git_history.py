@@ -4,7 +4,7 @@ git is the judge, with hooks of the project that would touch a marker file."""
 import os
 import shutil
 
-from harness import git_battery as battery
+from harness import by_turns, git_battery as battery
 from harness import by_turns, native_only, needs, timeout
 
 WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a",
@@ -174,6 +174,7 @@ def judge(t, ws, marks, name):
     t.check(not os.path.exists(mark), f"{name}: nothing arrived and nothing ran")
 
 
+@by_turns
 @needs("git")
 @timeout(600)
 def test_hostile(t):

@@ -5,7 +5,7 @@ and the run ends."""
 import os
 import time
 
-from harness import git_battery as battery
+from harness import by_turns, git_battery as battery
 from harness import needs, timeout
 
 WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a",
@@ -92,6 +92,7 @@ true
 '''
 
 
+@by_turns
 @needs("git")
 @timeout(240)
 def test_hammered_view(t):

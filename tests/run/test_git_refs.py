@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from harness import native_only, needs, timeout
+from harness import by_turns, native_only, needs, timeout
 
 WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a",
        "GIT_COMMITTER_EMAIL": "a@example.com"}
@@ -63,6 +63,7 @@ def release(t, ws, names):
             os.unlink(os.path.join(ws, ".git", name + ".lock"))
 
 
+@by_turns
 @needs("git")
 @native_only("the same import behind each engine")
 @timeout(120)
@@ -100,6 +101,7 @@ def test_locked_for_a_moment(t):
     t.equal(len(refs(t, ws) & {f"refs/heads/b{i}" for i in range(1, 11)}), 10, r.err)
 
 
+@by_turns
 @needs("git")
 @native_only("the same import behind each engine")
 @timeout(200)

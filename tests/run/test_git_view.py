@@ -4,7 +4,7 @@ arrives."""
 import os
 import re
 
-from harness import needs, timeout
+from harness import by_turns, needs, timeout
 
 WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a",
        "GIT_COMMITTER_EMAIL": "a@example.com", "GIT_AUTHOR_DATE": "1700000000 +0000",
@@ -87,6 +87,7 @@ def run(t, ws, script, *options, rc=0):
     return r
 
 
+@by_turns
 @needs("git")
 @timeout(300)
 def test_ordinary_work(t):

@@ -6,7 +6,7 @@ import random
 import signal
 import time
 
-from harness import needs, slow, timeout
+from harness import by_turns, needs, slow, timeout
 from harness.bare import bare
 from harness.boxes import box, clean, supervisor
 from harness.gvisor import other_version, usable
@@ -264,6 +264,7 @@ sys.exit(5)
 """
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(180)
 def test_what_is_told_cannot_be_forged(t):
@@ -356,6 +357,7 @@ os._exit(0)
 """
 
 
+@by_turns
 @needs("unsanitized")
 def test_threads_of_the_command_count(t):
     """The limit of processes is for the command's threads, which are none of the host's; reaching
@@ -449,6 +451,7 @@ def test_few_descriptors_of_its_own(t):
     t.equal((r.rc, r.out), (0, "started\n"), r.err)
 
 
+@by_turns
 @needs("unsanitized")
 def test_disk_limit(t):
     """One write of a command, or of one beside it, does not pass the disk limit; many files end the

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from harness import needs, timeout
+from harness import by_turns, needs, timeout
 from harness.bare import bare
 from harness.boxes import box, clean, supervisor
 from harness.gvisor import other_version, usable
@@ -49,6 +49,7 @@ def moves(t, pid):
                  "nothing moves")
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(120)
 def test_pause_is_the_kernels(t):
@@ -85,6 +86,7 @@ def test_pause_is_the_kernels(t):
     clean(t)
 
 
+@by_turns
 @needs("unsanitized")
 def test_with_a_runsc_that_nobody_knows(t):
     """Its own command pauses; a cpu limit would start that command all the time and is refused
@@ -127,6 +129,7 @@ def test_suspend_on_a_terminal(t):
     t.equal(p.returncode, 143, "its end")
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(120)
 def test_cpu_limit_and_suspend(t):

@@ -9,7 +9,7 @@ import re
 import stat
 import tarfile
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.images import BLOCK, CHAR, FIFO, directory, docker, hard, Layout, link, put, tar
 
 OUT = "/OUTSIDE-DIRECTORY"	# replaced by a directory of the test's
@@ -276,6 +276,7 @@ def clean(t, outside):
             "the store")
 
 
+@by_turns
 @timeout(90)
 def test_hostile_archives_are_refused(t):
     outside = outside_of(t)
@@ -376,6 +377,7 @@ def test_hostile_entries_are_contained(t):
                     if n.startswith("work-")]), (0, []), r.err)
 
 
+@by_turns
 @timeout(90)
 def test_marks_that_come_again_cost_nothing(t):
     """Each one would look at everything in its directory: an archive of kilobytes, an import of

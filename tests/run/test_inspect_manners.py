@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.creds import SECRET, secret_file
 from harness.world import HERE, policy, serve, trusted_world
 
@@ -226,6 +226,7 @@ def test_hang_up_while_connecting(t):
                    for closing in ("close", "reset")}, "room for the next")
 
 
+@by_turns
 @timeout(120)
 def test_half_closed(t):
     """In the clear a program may say that it has no more to say, and still listen; one that has

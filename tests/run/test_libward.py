@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from harness import libward
+from harness import by_turns, libward
 
 
 def declared():
@@ -119,6 +119,7 @@ def test_box_static(t):
     t.equal((r.rc, r.out, r.err), (0, "", ""), "the program")
 
 
+@by_turns
 def test_decide(t):
     """A callback answers in place of a person, and no answer of it is a yes by accident."""
     d = t.fresh_dir("asked")

@@ -259,6 +259,7 @@ def test_fork_bomb(t):
     stopped_by(t, r, "pids")
 
 
+@by_turns
 def test_shell_bomb(t):
     """bash waits between its tries."""
     r = t.ward("run", "--pids", "32", "--", "/bin/bash", "-c",
@@ -524,6 +525,7 @@ def test_result_names_the_holders(t):
         t.check(held["pids"] in ("rlimit", "watch"), "pids")
 
 
+@by_turns
 def test_without_cgroups(t):
     """Root in a container that shows no cgroup: every limit is held all the same."""
     rows = (("memory", ("--memory", "128Mi"), MANY_HOGS), ("pids", ("--pids", "32"), FORK_BOMB))

@@ -4,6 +4,8 @@ import json
 import os
 import tomllib
 
+from harness import by_turns
+
 HOME = {"claude": ".claude.json", "codex": ".codex/config.toml", "cursor": ".cursor/mcp.json",
         "vscode": ".config/Code/User/mcp.json", "gemini": ".gemini/settings.json"}
 PROJECT = {"claude": ".mcp.json", "codex": ".codex/config.toml", "cursor": ".cursor/mcp.json",
@@ -30,6 +32,7 @@ def project(t):
                    "communicates_outside": False, "destructive": False}}}})})
 
 
+@by_turns
 def test_every_client(t):
     ws = project(t)
     for scope, places in (("", HOME), ("--project", PROJECT)):

@@ -141,6 +141,7 @@ def run_python(t, http=False):
     t.equal((r.rc, r.out), (0, "all fine\n"), r.err[-2000:])
 
 
+@by_turns
 @timeout(400)
 def test_mcp_npm_sdk(t):
     run_js(t, LEGACY)
@@ -152,6 +153,7 @@ def test_mcp_npm_sdk_over_http(t):
     run_js(t, LEGACY, http=True)
 
 
+@by_turns
 @timeout(400)
 def test_mcp_npm_client_of_both_eras(t):
     run_js(t, DUAL)
@@ -163,6 +165,7 @@ def test_mcp_npm_client_of_both_eras_over_http(t):
     run_js(t, DUAL, http=True)
 
 
+@by_turns
 @timeout(400)
 def test_mcp_python_sdk(t):
     run_python(t)
@@ -180,6 +183,7 @@ def inspect(t, ws, *words):
     return r, (json.loads(r.out) if r.rc == 0 else None)
 
 
+@by_turns
 @timeout(400)
 def test_mcp_inspector(t):
     ws = workspace(t)

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.mcp import META, MODERN, Client, gone, modern, shell, text, tool
 
 TOKEN = "ghp_" + "zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ" + "0mLq17"
@@ -244,6 +244,7 @@ def test_batches_are_of_one_revision(t):
     t.equal(c.read()["error"]["code"], -32600, "a batch is bounded")
 
 
+@by_turns
 @timeout(120)
 def test_floods(t):
     """More calls than wait are refused at once; a client that does not read is waited for."""
@@ -271,6 +272,7 @@ def test_floods(t):
     t.check(rss < 120 << 10, f"{rss} KiB after {sent >> 20} MiB of requests")
 
 
+@by_turns
 def test_the_end_of_the_input_ends_calls(t):
     mark = f"{t.directory}-end"
     code = {"code": f"trap '' TERM; while :; do sleep 1; done # {mark}"}

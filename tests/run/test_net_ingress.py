@@ -3,7 +3,7 @@ nothing else is."""
 import socket
 import subprocess
 
-from harness import users
+from harness import by_turns, users
 from harness.world import World, policy
 
 SERVER = r"""
@@ -101,6 +101,7 @@ def test_port_in_use(t):
     t.contains(r.err, f"cannot publish port {port}", "message")
 
 
+@by_turns
 def test_no_way_out(t):
     """Published ports give the inside no way out."""
     world = World(t)

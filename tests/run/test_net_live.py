@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 
-from harness import filters, timeout, users
+from harness import by_turns, filters, timeout, users
 from harness.boxes import clean, look
 from harness.world import DNS, OTHER, TRY, World, attempts, policy
 
@@ -225,6 +225,7 @@ def gateway(t, box):
     return int(front), int(look(t, f"/proc/{front}/task/{front}/children").split()[0])
 
 
+@by_turns
 @timeout(60)
 def test_gateway_stuck(t):
     """Rules that the gateway does not take end it: the old ones are not in force any more, and
@@ -439,6 +440,7 @@ def test_cached_address(t):
     t.equal(attempt(t, box, "db.test 5432"), ["ECONNREFUSED"], "and by name")
 
 
+@by_turns
 @timeout(60)
 def test_host_files(t):
     """A resolver or a table of names that the host replaces counts for the next connection."""

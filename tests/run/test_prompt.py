@@ -8,7 +8,7 @@ import shlex
 import signal
 import time
 
-from harness import screen
+from harness import by_turns, screen
 from harness.boxes import clean
 from harness.world import World
 
@@ -193,6 +193,7 @@ def test_too_much_output(t):
         s.wait(lambda shown: "20000\nall done" in shown, "its end", 60)
 
 
+@by_turns
 def test_typing_fast(t):
     """What is typed while questions come and go reaches the program in order, and answers
     nothing; neither does a paste with the chord and digits."""
@@ -527,6 +528,7 @@ def test_attached(t):
         t.equal([(e["via"], e["from"][:8]) for e in answers], [("terminal", "/dev/pts")] * 2)
 
 
+@by_turns
 def test_offered_at_the_end(t):
     """ward run --ask on a new project: what the answers made is shown as a difference and written
     on a yes, and the next run needs no answer. A no writes nothing."""

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.world import World, policy
 
 from run.test_audit import journal
@@ -213,6 +213,7 @@ mv d e; rm e/in; rm gone; touch a; rm a; true"""
         t.check(not deleted & {"nosuch", "no/such", "nodir", "there", "dir/nosuch"}, deleted)
 
 
+@by_turns
 @timeout(90)
 def test_pipes_do_not_hold_up(t):
     """Many processes on one pipe, which is input and output of all of them: the supervisor keeps

@@ -4,6 +4,8 @@ import os
 import random
 import stat
 
+from harness import by_turns
+
 # Runs a program and kills it at its Nth stop at a system call (entries and exits both count);
 # prints how many stops there were.
 KILL_AT = r"""
@@ -115,6 +117,7 @@ def kill_at(t, count):
         one_point(t, program, point)
 
 
+@by_turns
 def test_some_points(t):
     kill_at(t, 24)
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 
+from harness import by_turns
 from harness.world import HERE, denial, serve, trusted_world
 
 TOKEN = "ghp_" + "zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ" + "0mLq17"
@@ -200,6 +201,7 @@ def test_off(t):
     t.equal(events(t, r.report), [], "and nothing reported")
 
 
+@by_turns
 def test_http2(t):
     node = shutil.which("node")
     if not node:

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.context import Failed
 from harness.serve import Box, messages, Server
 
@@ -160,6 +160,7 @@ def test_serve_admission(t):
     s.create()
 
 
+@by_turns
 def test_serve_templates(t):
     templates = t.fresh_dir("templates")
     t.write(templates, {"small.yaml": "version: 1\n"

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.serve import environment, sdk, Server
 
 NATIVE_ONLY = "ward-envd has no sanitizer in either build; the SDKs bring their own programs"
@@ -124,12 +124,14 @@ def run_python(t, text, env):
     t.equal((r.rc, r.out, r.err), (0, "all fine\n", ""))
 
 
+@by_turns
 @timeout(400)
 def test_serve_code_python_sdk(t):
     s = Server(t)
     run_python(t, PYTHON, environment(s))
 
 
+@by_turns
 @timeout(400)
 def test_serve_code_npm_sdk(t):
     s = Server(t)

@@ -3,7 +3,7 @@ changed but where they look for their server. They are fetched once, by npm and 
 registry these tests are skipped."""
 import os
 
-from harness import serial, timeout
+from harness import by_turns, serial, timeout
 from harness.serve import environment, sdk, Server
 
 NATIVE_ONLY = "the same calls run sanitized in test_serve.py; the SDKs bring their own programs"
@@ -218,6 +218,7 @@ def test_serve_npm_sdk(t):
     run_js(t, JS, environment(s))
 
 
+@by_turns
 @timeout(400)
 def test_serve_python_sdk(t):
     s = Server(t)

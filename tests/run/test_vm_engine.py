@@ -193,6 +193,7 @@ echo x > .git/hooks/pre-commit; rm -r .git/hooks; rm hidden.txt; cat hidden.txt;
 echo x > {ro}/inner/f && echo INNER-IS-WRITABLE; echo y > own.txt && rm gone.txt && echo REST-IS-WRITABLE"""
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(400)
 def test_refuses_as_elsewhere(t):

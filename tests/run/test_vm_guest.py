@@ -12,7 +12,7 @@ import subprocess
 import termios
 import time
 
-from harness import vm
+from harness import by_turns, vm
 
 
 PROCESSES = """for p in /proc/[0-9]*; do line=; read -r line < $p/cmdline; [ -n "$line" ] && echo process $p; done
@@ -249,6 +249,7 @@ def vm_copy(content):
     return head + content.encode() + struct.pack("<IHHIIQq", 0x31706377, 5, 0, 0, 0, 0, 0)
 
 
+@by_turns
 def test_guest(t):
     g = vm.RealGuest(t)
     check_rehearsal(t, g)

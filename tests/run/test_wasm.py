@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 
-from harness import filters, leaks, needs, timeout, wasm
+from harness import by_turns, filters, leaks, needs, timeout, wasm
 from harness.boxes import box
 from harness.world import World, policy
 
@@ -238,6 +238,7 @@ def limits(t, options):
     t.equal(process.returncode, 143)
 
 
+@by_turns
 @needs("unsanitized")
 @timeout(150)
 def test_wasmedge_limits(t):
