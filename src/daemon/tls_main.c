@@ -32,7 +32,7 @@
 
 #define LISTEN_FD 3
 #define FRONT_FD 4
-#define MOST 4096
+#define MOST 6144 /* more than the front has: what shakes hands must not keep out what is done */
 #define HANDSHAKE_MS 10000
 #define TICK_MS 1000
 #define PIECE 16384
@@ -181,14 +181,30 @@ static void leave(struct server *s, struct relay *r)
 	s->gone = r;
 }
 
+/* Ends the connection that has taken longest over its handshake. False: none is at that. */
+static bool make_room(struct server *s)
+{
+	struct relay *oldest = NULL;
+
+	for (struct relay *r = s->relays; r; r = r->next)
+		if (!r->shaken)
+			oldest = r; /* the newest is the first */
+	if (oldest) {
+		oldest->gone = true;
+		leave(s, oldest);
+	}
+	return oldest;
+}
+
 /* Gives the front one end, with the client's address. */
-static bool hand_over(struct relay *r)
+static bool hand_over(struct server *s, struct relay *r)
 {
 	int pair[2], fl = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 	bool fine;
 
-	if (socketpair(AF_UNIX, fl, 0, pair) < 0)
-		return false;
+	while (socketpair(AF_UNIX, fl, 0, pair) < 0)
+		if (errno != EMFILE || !make_room(s))
+			return false;
 	fine = io_send_fds(FRONT_FD, &r->from, sizeof(r->from), &pair[1], 1) >= 0;
 	close(pair[1]);
 	if (!fine) {
@@ -209,13 +225,13 @@ static bool waits(struct relay *r, int result)
 	return why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE;
 }
 
-static bool shake(struct relay *r)
+static bool shake(struct server *s, struct relay *r)
 {
 	int n = SSL_accept(r->ssl);
 
 	if (n == 1) {
 		r->shaken = true;
-		r->gone = !hand_over(r);
+		r->gone = !hand_over(s, r);
 		return !r->gone;
 	}
 	r->gone = !waits(r, n);
@@ -285,7 +301,7 @@ static void go_on(struct server *s, struct relay *r)
 	bool more = true;
 
 	r->wants_write = false;
-	while (!r->gone && !r->shaken && shake(r))
+	while (!r->gone && !r->shaken && shake(s, r))
 		;
 	while (!r->gone && r->shaken && more) {
 		more = pass_down(r);
@@ -304,7 +320,7 @@ static void go_on(struct server *s, struct relay *r)
 
 static void begin(struct server *s, int fd, const struct sockaddr_in *from)
 {
-	struct relay *r = s->count < MOST ? calloc(1, sizeof(*r)) : NULL;
+	struct relay *r = s->count < MOST || make_room(s) ? calloc(1, sizeof(*r)) : NULL;
 	int one = 1;
 
 	if (r)
@@ -351,6 +367,8 @@ static void accept_some(struct server *s)
 			begin(s, fd, &from);
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 			   errno == ENOMEM) {
+			if (make_room(s))
+				continue;
 			listen_or_not(s, false); /* until the next tick */
 			return;
 		} else if (errno != ECONNABORTED && errno != EINTR) {

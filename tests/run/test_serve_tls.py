@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import resource
 import signal
 import socket
 import ssl
@@ -180,6 +181,8 @@ def test_serve_tls_bad_directory(t):
 def test_serve_tls_hostile(t):
     """Garbage, half handshakes and floods of them hold nobody up, and end nothing."""
     s = TlsServer(t)
+    # more of them than there are descriptors
+    resource.prlimit(s.tls_process(), resource.RLIMIT_NOFILE, (150, 16384))
     held = []
     for n in range(200):
         c = socket.create_connection(("127.0.0.1", s.port), timeout=30)
