@@ -3,7 +3,7 @@ behind its body where the rule reads that, and goes on as it was shown or not at
 import json
 import os
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.boxes import clean
 from harness.world import HERE, need, serve, trusted_world
 from run.test_approve import asked, events, questions
@@ -110,6 +110,7 @@ def test_bodies(t):
             t.equal(json.loads(body), tool, "the body as it was shown")
 
 
+@by_turns
 def test_scopes(t):
     """For the run, for a time: the same URL passes without another question, another does not."""
     world = trusted_world(t)

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from harness import needs
+from harness import by_turns, needs
 from harness.world import OTHER, WEB, World, attempts
 
 
@@ -252,6 +252,7 @@ def moved(audit):
     os.rename(audit, audit + ".elsewhere")
 
 
+@by_turns
 def test_what_is_gone_is_found(t):
     """A journal, the index, a signature, or all of it: removed, emptied or moved away, before and
     after the next run."""

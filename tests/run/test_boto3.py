@@ -7,7 +7,7 @@ Debian's python3-boto3, or one that lies in a directory that WARD_TEST_BOTO3 nam
 import json
 import os
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.world import HERE, serve, trusted_world
 
 PORT, REGION = 9482, "eu-west-1"
@@ -108,6 +108,7 @@ def inside(t, script, token=""):
                                                                             or "").splitlines()]
 
 
+@by_turns
 @timeout(180)
 def test_calls(t):
     """Objects of all sizes and names, with Expect: 100-continue as boto3 sends it; every signature

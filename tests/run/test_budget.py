@@ -391,6 +391,7 @@ say("after", status)
     t.equal(report["network"]["spent"], "0.02", "the report")
 
 
+@by_turns
 def test_killed(t):
     """A sandbox that is killed while a request is under way: the report says what it may cost."""
     world, log = llm_world(t)

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 
+from harness import by_turns
 from harness.boxes import box, listed
 from harness.world import HERE, World, serve, trusted_world
 
@@ -130,6 +131,7 @@ def test_freeze(t):
     t.check(seen.count("WHOLE") == 1 and "nothing of it" in seen, f"what came: {seen[:300]}")
 
 
+@by_turns
 def test_every_form(t):
     """Each form of the value is found, wherever it stands in a request. With log it passes."""
     world = start(t)

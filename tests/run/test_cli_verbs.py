@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 
-from harness import gvisor, native_only, needs, only_root, timeout
+from harness import by_turns, gvisor, native_only, needs, only_root, timeout
 
 BROKEN = """version: 1
 filesystem:
@@ -138,6 +138,7 @@ def doctor(t, *words, env=None, wrap=()):
     return {x["name"]: x for x in found["runtimes"]}, {x["name"]: x for x in found["engines"]}
 
 
+@by_turns
 @timeout(120)
 def test_doctor_runs_runsc(t):
     """A program of that name is not enough: it must make a sandbox."""

@@ -149,6 +149,7 @@ def run(t, world, agent, more=()):
     return [json.loads(line) for line in r.out.splitlines()]
 
 
+@by_turns
 @timeout(180)
 def test_how_servers_write_it(t):
     """Writers of URLs, JSON and HTML leave other characters as they are: a secret with all of them

@@ -10,6 +10,7 @@ import re
 import shutil
 import urllib.parse
 
+from harness import by_turns
 from harness.creds import SECRET, below, has, secret_file
 from harness.world import HERE, serve, trusted_world
 
@@ -107,6 +108,7 @@ def clean(t, *texts):
             t.check(form not in text, f"{form} came back")
 
 
+@by_turns
 def test_each_stream(t):
     """Headers, bodies in pieces, trailers of answers: the server has the secret, the program has
     not, whatever comes back; another host gets the placeholder."""
@@ -290,6 +292,7 @@ main();
     clean(t, got["trailers"])
 
 
+@by_turns
 def test_silence(t):
     """A server that stops in the middle of the secret, because its program made it or by itself:
     not more than its first letters come. A stream that nobody reads does not stop the others."""

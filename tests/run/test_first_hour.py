@@ -316,6 +316,7 @@ def test_system_calls(t):
     check_group(t, "calls")
 
 
+@by_turns
 @timeout(120)
 def test_limits(t):
     check_group(t, "limits")

@@ -117,6 +117,7 @@ def test_direct_gvisor(t):
     direct(t, *engines.OPTIONS["gvisor"], way="the sweep behind gVisor", every=fewer())
 
 
+@by_turns
 @native_only("the same gate and sweep as test_direct and test_cp")
 @timeout(SLOW)
 def test_another_tree(t):
@@ -288,6 +289,7 @@ def test_image_build(t):
     check(t, ws, mark, "what comes out of an image", fewer())
 
 
+@by_turns
 @timeout(SLOW)
 def test_restore_elsewhere(t):
     """What is quarantined goes nowhere but where somebody asks for it, and never into a git

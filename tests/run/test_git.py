@@ -2,7 +2,7 @@
 user's rights does not change."""
 import os
 
-from harness import needs, timeout
+from harness import by_turns, needs, timeout
 
 WHO = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com", "GIT_COMMITTER_NAME": "a",
        "GIT_COMMITTER_EMAIL": "a@example.com"}
@@ -61,6 +61,7 @@ def test_plain_repository(t):
     check(t, ws, os.path.join(ws, ".git"))
 
 
+@by_turns
 @needs("git")
 def test_odd_names(t):
     """Spaces, a line break and letters that are not ASCII, in the path and in the files."""
@@ -135,6 +136,7 @@ def test_part_of_a_repository(t):
     t.check(not any("git" in n for n in notes), f"a note without a reason: {notes}")
 
 
+@by_turns
 @needs("git")
 @timeout(120)
 def test_a_thousand_files_in_one_commit(t):

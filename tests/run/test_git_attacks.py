@@ -599,6 +599,7 @@ def test_born_in_the_run(t):
     attack(t, part(t, BORN, 0, 2))
 
 
+@by_turns
 @needs("git")
 @native_only("the same readers as test_private_copy; the time is git's own")
 @timeout(300)

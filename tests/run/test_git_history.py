@@ -274,6 +274,7 @@ def test_linked_worktree(t):
     t.contains(git(t, "log", "--format=%s", "linked", cwd=ws).out, "work", "the rest arrives")
 
 
+@by_turns
 @needs("git")
 @timeout(120)
 def test_review_and_second_run(t):

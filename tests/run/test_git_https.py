@@ -5,13 +5,14 @@ import json
 import os
 import pathlib
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.world import need, serve, trusted_world
 
 HERE = pathlib.Path(__file__).resolve().parent.parent / "harness"
 TOKEN = "ghp_0123456789abcdefghijklmnopqrstuvwxyzAB"
 
 
+@by_turns
 @timeout(120)
 def test_forms(t):
     """Clone and push work with each form; without the grant the server refuses."""

@@ -86,6 +86,7 @@ def test_locked_refs(t):
     t.equal(sorted(set(locked) - refs(t, ws)), [], "what the second try did not bring")
 
 
+@by_turns
 @needs("git")
 @native_only("the same import behind each engine")
 @timeout(120)

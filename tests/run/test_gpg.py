@@ -3,7 +3,7 @@ gpg-agent and git; and a hostile program that talks to the socket itself."""
 import json
 import os
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.world import need
 
 # A program inside that asks for what git never would.
@@ -145,6 +145,7 @@ def test_hostile_program(t):
         k.forget()
 
 
+@by_turns
 @timeout(90)
 def test_refusals(t):
     """What cannot work is said before anything starts, with the remedy; a key whose passphrase is

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import time
 
-from harness import images, timeout
+from harness import by_turns, images, timeout
 from harness.images import (directory, docker, hard, imported, Layout, link, listed, put, root_of,
                             tar)
 
@@ -214,6 +214,7 @@ while os.getppid() != 1:
 """
 
 
+@by_turns
 @timeout(240)
 def test_others_mount_meanwhile(t):
     """The kernel gives up on ".." while anybody mounts something, as every other sandbox does."""

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.images import imported, listed, root_of
 from harness.world import World, serve
 
@@ -105,6 +105,7 @@ def build(t, world, recipe, rc=0):
     return r
 
 
+@by_turns
 @timeout(120)
 def test_packages_of_the_bases_own_sources(t):
     world = World(t)

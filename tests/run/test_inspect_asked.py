@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.world import HERE, denial, need, policy, serve, trusted_world
 
 # A small program for raw requests of HTTP/1.1, one connection each: [head lines, body in hex,
@@ -361,6 +361,7 @@ done
 """
 
 
+@by_turns
 @timeout(120)
 def test_git(t):
     """Repositories, branches, tags, no force and no deletion, read from what a real git says to a

@@ -107,6 +107,7 @@ def test_expect(t):
             "the server has the word")
 
 
+@by_turns
 @timeout(120)
 def test_ended_by_closing(t):
     """An answer that ends with its connection: whole if the server said so, an error if it was cut,
@@ -149,6 +150,7 @@ for path in ("/wait", "/stream", "/ws"):
 """
 
 
+@by_turns
 @timeout(120)
 def test_hang_up(t):
     """A program that hangs up frees its slot and the server's connection: before the answer, in the

@@ -9,7 +9,7 @@ import signal
 import stat
 import sys
 
-from harness import slow, timeout
+from harness import by_turns, slow, timeout
 from harness.world import SBIN, World, need, serve
 
 from run.test_net_clients import nginx
@@ -299,6 +299,7 @@ def test_no_more_than_the_directory_itself(t):
             and "locale.alias" not in text, text)
 
 
+@by_turns
 @timeout(120)
 def test_git_clone(t):
     """Over https from a server of the world: by --allow, by --allow-public, by a yes on the

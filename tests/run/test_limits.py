@@ -121,6 +121,7 @@ for i in range(%d):
 """
 
 
+@by_turns
 def test_threads_share_epoll_sets(t):
     """A hundred threads have one table of descriptors: 4 MB of entries are no 400."""
     program = """
@@ -135,6 +136,7 @@ for s in sets:
     not_stopped(t, r)
 
 
+@by_turns
 def test_threads_share_a_ruleset(t):
     """One empty set of Landlock's rules is one, however many threads have it."""
     program = """
@@ -145,6 +147,7 @@ ctypes.CDLL(None).syscall(444, (ctypes.c_uint64 * 2)(1, 0), ctypes.c_size_t(16),
     not_stopped(t, r)
 
 
+@by_turns
 def test_threads_share_descriptors(t):
     """Many threads and many descriptors make a close look long, unless it sees that they have one
     table; nobody stands still for it."""
@@ -165,6 +168,7 @@ print('longest', longest)
     t.check(float(r.out.split()[1]) < 1, f"it stood still: {r.out}")
 
 
+@by_turns
 def test_inherited_locks_count_once(t):
     """One open file with 10,000 locks, which 100 programs have inherited: 2 MB."""
     program = """
@@ -450,6 +454,7 @@ def fill_elsewhere(directory):
         time.sleep(0.05)
 
 
+@by_turns
 def test_others_fill_the_disk(t):
     """Somebody outside fills the same file system: the sandbox goes on, also with memory files,
     which are on no disk (there are none where the watch holds memory)."""

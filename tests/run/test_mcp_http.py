@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.mcp import META, MODERN, gone, modern, shell, text, tool
 from harness.mcp_http import Answer, Server, Session, next_event
 
@@ -173,6 +173,7 @@ def test_requests_that_can_be_read_in_two_ways(t):
         t.check(b'"result":{}' in sock.recv(65536), "goes on")
 
 
+@by_turns
 def test_progress_and_cancellation(t):
     s = serve(t)
     c = Session(s)
@@ -207,6 +208,7 @@ def test_progress_and_cancellation(t):
     t.wait_until(lambda: gone(mark), 10, "a session that ends ends its calls")
 
 
+@by_turns
 def test_a_client_that_comes_back(t):
     s = serve(t)
     c, other = Session(s), Session(s)
@@ -319,6 +321,7 @@ def test_the_front_is_locked_up(t):
     t.wait_until(lambda: not os.path.exists(f"/proc/{front}"), 5, "the front ends, too")
 
 
+@by_turns
 @timeout(120)
 def test_floods_over_http(t):
     s = serve(t)

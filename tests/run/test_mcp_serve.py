@@ -137,6 +137,7 @@ def test_a_found_file_is_not_served(t):
         t.equal(t.ward(*words, cwd=ws).rc, code, repr(words))
 
 
+@by_turns
 def test_progress(t):
     c = serve(t, {"code": shell()})
     r = c.result("tools/call", {"name": "code", "arguments": {"code": "sleep 2.5; echo done"},
@@ -169,6 +170,7 @@ def test_cancellation_kills(t):
     t.check(not [n for n in os.listdir(t.runtime_dir) if n.startswith("new.")], "no litter")
 
 
+@by_turns
 @timeout(120)
 def test_calls_run_at_the_same_time(t):
     c = serve(t, {"code": shell(), "x": tool(["echo", "hi"])})

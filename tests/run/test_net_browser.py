@@ -4,7 +4,7 @@ has in /etc (tables/root.def, plan/certs.c)."""
 import json
 import os
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.world import need, policy, trusted_world
 
 NATIVE_ONLY = "the time is Chromium's; test_net_clients has the same ways through the gateway"
@@ -23,6 +23,7 @@ def dump(t, world, rules, url, *words):
     return r
 
 
+@by_turns
 @timeout(180)
 def test_chromium_splice(t):
     """On a rule that only looks at the name in the greeting: Chromium sends no greeting that could
@@ -36,6 +37,7 @@ def test_chromium_splice(t):
             f"the refusals: {r.report['denials']}")
 
 
+@by_turns
 @timeout(180)
 def test_chromium_inspect(t):
     """On a rule whose TLS is ended by the gateway: Chromium trusts the sandbox's authority, without

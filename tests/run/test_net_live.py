@@ -185,6 +185,7 @@ def test_download(t):
     t.equal(t.read(ws, "how"), "ConnectionResetError", "what the program saw")
 
 
+@by_turns
 def test_temporary(t):
     """A temporary rule ends by itself, and takes its connections along."""
     world = World(t)

@@ -116,6 +116,7 @@ def go(s, name="go"):
     s.t.write(s.ws, {name: ""})
 
 
+@by_turns
 def test_over_vim(t):
     """Over vim: the bar, and afterwards the screen, cursor and modes as they were; denied."""
     text = "".join(f"line {i} \u00fc\n" for i in range(100))
@@ -247,6 +248,7 @@ while not os.path.exists("stop"):
 """
 
 
+@by_turns
 def test_painted_fake(t):
     """A program that paints a bar over the real one all the time: the real one stays, with a word
     that is nowhere inside; what is typed at the painted one goes to the program."""
@@ -437,6 +439,7 @@ def test_simple_terminals(t):
         t.check("question" not in s.text(), "nothing is said without a question")
 
 
+@by_turns
 def test_answered_elsewhere(t):
     """A question that is answered, or withdrawn, while keys are being typed at it goes; an answer
     hits no other question."""
@@ -460,6 +463,7 @@ def test_answered_elsewhere(t):
         s.prompt()
 
 
+@by_turns
 def test_allowed(t):
     """Once and for the run, by the keys: the connection goes on, and who answered is on record."""
     world = World(t)
@@ -489,6 +493,7 @@ def test_allowed(t):
             f"on record {r.err}")
 
 
+@by_turns
 def test_attached(t):
     """ward attach and ward exec -t show the questions of the sandbox they join; the first answer
     counts, and the others' bars go."""

@@ -4,6 +4,7 @@ import json
 import os
 import time
 
+from harness import by_turns
 from harness.boxes import clean
 from harness.world import World
 from run.test_approve import MANY, asked, connect, events, got as connected, questions
@@ -164,6 +165,7 @@ def test_a_path(t):
     t.equal((r.rc, r.out), (0, "data"), f"the next run has it ({r.err})")
 
 
+@by_turns
 def test_ends(t):
     """No answer in time is a no; whoever hangs up takes the proposal back; a frozen sandbox and a
     killed one leave nothing behind."""

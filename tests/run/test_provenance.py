@@ -281,6 +281,7 @@ int main(void)
 """
 
 
+@by_turns
 @timeout(150)
 def test_more_processes_than_are_kept(t):
     """What those beyond change is told all the same, without who it was; and that some are missing

@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from harness import native_only, slow, timeout
+from harness import by_turns, native_only, slow, timeout
 from harness.world import OTHER, World, attempts
 
 HOSTILE = ('"><script>alert(1)</script><img src=http://evil.example/x.png '
@@ -189,6 +189,7 @@ f.src = 'report.html';
 </script>"""
 
 
+@by_turns
 @native_only("the time is Chromium's")
 def test_chromium_shows_it(t):
     """A run of some seconds, with samples: no message on the console, no request, nothing wider
@@ -326,6 +327,7 @@ def test_a_big_run_fits(t):
     t.check("exec.syscall" in before and before.count("registry-") < 20, "denials of one kind fold")
 
 
+@by_turns
 def test_samples_are_on_record(t):
     ws = t.workspace()
     t.ward("run", "--", "/bin/sh", "-c",

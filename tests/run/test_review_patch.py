@@ -5,6 +5,8 @@ import os
 import random
 import stat
 
+from harness import by_turns
+
 INSIDE = r"""
 import os, random, shutil, sys
 
@@ -188,6 +190,7 @@ def judge(t, seed, sha256=False):
     return 1
 
 
+@by_turns
 def test_git_apply_makes_the_tree_of_the_run(t):
     """A part of the battery; test_battery_of_patches has all of it."""
     start = random.randrange(1 << 30)

@@ -288,6 +288,7 @@ def test_serve_terminal(t):
     t.equal(rest[-2]["event"]["end"]["exitCode"], 5)
 
 
+@by_turns
 def test_serve_keepalive(t):
     box = Server(t).create()
     _, r = box.stream("process.Process/Start", {"process": {"cmd": "/bin/sleep", "args": ["3"]}},

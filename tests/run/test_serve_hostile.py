@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 
-from harness import serial, timeout
+from harness import by_turns, serial, timeout
 from harness.serve import messages, Server
 
 
@@ -317,6 +317,7 @@ def pretend(box, kind):
     time.sleep(1)
 
 
+@by_turns
 @timeout(180)
 def test_serve_hostile_statuses(t):
     """A status that has no body, and the answer to HEAD, leave no bytes for the next answer."""

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.serve import Server
 
 POLICY = """version: 1
@@ -82,6 +82,7 @@ def test_pool_is_handed_over_once(t):
     t.equal(len(boxes(t, s)), 3)
 
 
+@by_turns
 @timeout(200)
 def test_pool_follows_its_policy(t):
     """A change of the template, or of what it extends, ends what waits."""

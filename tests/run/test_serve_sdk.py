@@ -212,6 +212,7 @@ def run_python(t, text, env):
     t.equal((r.rc, r.out), (0, "all fine\n"))
 
 
+@by_turns
 @timeout(400)
 def test_serve_npm_sdk(t):
     s = Server(t)

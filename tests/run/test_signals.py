@@ -3,7 +3,7 @@ import os
 import signal
 import time
 
-from harness import serial
+from harness import by_turns, serial
 
 TRAP = "trap 'echo got {0}; exit 3' {0}; touch ready; while :; do sleep 0.05; done"
 
@@ -44,6 +44,7 @@ def test_a_caller_that_ignores_its_children(t):
     t.equal(r.rc, 3, "exit code")
 
 
+@by_turns
 @serial
 def test_ignored_signals_are_enforced(t):
     process, _ = started(t, "/bin/sh", "-c", "trap '' TERM INT; touch ready; sleep 60; sleep 60")

@@ -11,6 +11,8 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from harness import by_turns
+
 RSYSLOG = """
 global(workDirectory="{dir}" maxMessageSize="64k"{tls})
 module(load="imtcp"{streams})
@@ -393,6 +395,7 @@ def failing(t):
     return os.path.join(d, "fails")
 
 
+@by_turns
 def test_a_command_that_fails_has_delivered_nothing(t):
     """What it read counts when it ends well; and what is left is told once, on a terminal, too."""
     ws = t.workspace()

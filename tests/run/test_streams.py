@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import timeout
+from harness import by_turns, timeout
 
 MEGABYTES = 32
 
@@ -107,6 +107,7 @@ def test_jobs_in_the_background(t):
     t.equal(r.out, "late\n0\n")
 
 
+@by_turns
 def test_a_slow_reader_gets_everything(t):
     """More than a pipe holds, and the reader waits longer than any patience of ward's."""
     ws = t.workspace()
@@ -126,6 +127,7 @@ def test_a_slow_reader_can_be_left(t):
     process.wait(5)
 
 
+@by_turns
 def test_limits_hold_while_nobody_reads(t):
     """The supervisor does not wait in a write: the time is up though the pipe is full."""
     began = time.monotonic()

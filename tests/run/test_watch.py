@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from harness import timeout
+from harness import by_turns, timeout
 from harness.boxes import box, listed
 from harness.world import World
 
@@ -334,6 +334,7 @@ open("text", "w").write("words and words " * 1000)
     t.equal((r.rc, the_alert(t, cwd=ws)["value"]), (0, 3), f"{r.err}")
 
 
+@by_turns
 def test_more_files_than_are_followed(t):
     """However many files a run makes and deletes, and however long their names are, each counts."""
     ws = t.workspace()
