@@ -184,26 +184,35 @@ def sdk(t, kind, *names):
     """The directory with the stock SDK, or other packages, fetched once by npm or pip; skips where
     they cannot."""
     names = names or ("e2b",)
-    place = os.path.join(t.cache, f"{re.sub(r'[^a-z0-9.]+', '-', '-'.join(names))}-{kind}")
+
+    def command(work):
+        return {"npm": ["npm", "install", "--no-audit", "--no-fund", "--prefix", work, *names],
+                "pip": ["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", work, *names]
+                }[kind]
+    return fetch_once(t, f"{re.sub(r'[^a-z0-9.]+', '-', '-'.join(names))}-{kind}", command)
+
+
+def fetch_once(t, name, command):
+    """A directory that all tests share, made once by command(DIRECTORY); skips where that fails,
+    because packages cannot be fetched."""
+    place = os.path.join(t.cache, name)
     with users.as_root() if users.IS_ROOT else open(os.devnull):
         with open(place + ".lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not os.path.exists(place):
-                fetch(t, kind, place, names)
+                fetch(t, name, place, command)
     return place
 
 
-def fetch(t, kind, place, names):
+def fetch(t, name, place, command):
     work = tempfile.mkdtemp(dir=t.cache)
     os.chmod(work, 0o755)
-    command = {"npm": ["npm", "install", "--no-audit", "--no-fund", "--prefix", work, *names],
-               "pip": ["/usr/bin/python3", "-m", "pip", "install", "-q", "--target", work, *names]}
     try:
-        r = subprocess.run(command[kind], capture_output=True, text=True, timeout=240, cwd=work)
+        r = subprocess.run(command(work), capture_output=True, text=True, timeout=240, cwd=work)
         problem = r.stderr[-300:] if r.returncode else None
     except (OSError, subprocess.TimeoutExpired) as error:
         problem = str(error)
     if problem:
         shutil.rmtree(work, ignore_errors=True)
-        raise context.Skipped(f"{kind} cannot fetch {' '.join(names)}: {problem}")
+        raise context.Skipped(f"{name} cannot be fetched: {problem}")
     os.rename(work, place)
