@@ -39,16 +39,16 @@ _ward_options() {
 		other="--profile --allow --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default"
 		;;
 	diff)
-		options="--sarif --patch --stat --web --all --no-pager --who --trailer --list --block-on --no-look --exit-code --json --help -p -l -h"
+		options="--sarif --patch --stat --web --all --no-pager --who --trailer --list --block-on --scanner --no-look --exit-code --json --help -p -l -h"
 		file=""
 		directory=""
-		other="--block-on"
+		other="--block-on --scanner"
 		;;
 	apply)
-		options="--block-on --no-look --protected --force --patch --markers --dry-run --json --help -f -p -n -h"
+		options="--block-on --scanner --no-look --protected --force --patch --markers --dry-run --json --help -f -p -n -h"
 		file=""
 		directory=""
-		other="--block-on"
+		other="--block-on --scanner"
 		;;
 	explain)
 		options="--json --help -h"

@@ -4,6 +4,7 @@
  * goes on, too. Everything shown was chosen by an agent, see review_patch.c.
  */
 #include "cli/look.h"
+#include "cli/look_outside.h"
 #include "cli/pager.h"
 #include "cli/review_fold.h"
 #include "cli/review_web.h"
@@ -270,7 +271,7 @@ static int show_who(struct showing *s, const struct who *who, bool trailer)
  * findings. */
 static bool wants_look(const struct options *o)
 {
-	return !o->no_look && (o->block_on || o->scan_sarif ||
+	return !o->no_look && (o->block_on || o->scan_sarif || o->scanner ||
 			       !(o->patch || o->stat || o->web || o->who || o->trailer));
 }
 
@@ -335,7 +336,8 @@ int verb_diff(struct options *o)
 	    review_check_paths(&r, &all, &asked.paths, &e) < 0 || changes_judge(&r, &all, &e) < 0 ||
 	    changes_find_news(&r, &all, &e) < 0 || changes_settle(&r, &all, &e) < 0 ||
 	    changes_find_renames(&r, &all, REVIEW_RENAME_BUDGET, &e) < 0 ||
-	    (looks && look_review(&r, &all, &asked.paths, &found, &e) < 0)) {
+	    (looks && (look_review(&r, &all, &asked.paths, &found, &e) < 0 ||
+		       look_outside(o, &r, &all, &asked.paths, &found, &e) < 0))) {
 		progress_end(progress);
 		code = say_error(&e, o->json, EXIT_REFUSED);
 	} else {

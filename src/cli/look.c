@@ -6,6 +6,7 @@
  * script may not. Where looking fails, what would block blocks.
  */
 #include "cli/look.h"
+#include "cli/look_outside.h"
 
 #include <errno.h>
 #include <string.h>
@@ -168,8 +169,12 @@ int look_before_apply(const struct options *o, const struct review *r, const str
 	status = changes_read(r, &all, NULL, e);
 	if (status == 0)
 		status = look_review(r, &all, paths, &found, e);
+	if (status == 0)
+		status = look_outside(o, r, &all, paths, &found, e);
 	changes_clear(&all);
-	if (status < 0 && (blocks || r->record.blocks))
+	if (status < 0)
+		look_clear(&found);
+	if (status < 0 && (blocks || r->record.blocks || o->scanner))
 		return status;
 	if (status < 0) {
 		buf_printf(&text, "ward: the changes were not looked through: %s\n", e->why);

@@ -65,10 +65,9 @@ void look_clear(struct look_findings *f)
 
 /* -- what it says */
 
-static int add(struct look_findings *f, char *const fields[FIELDS])
+int look_add(struct look_findings *f, const struct look_finding *x)
 {
-	struct look_finding *x;
-	char *end;
+	struct look_finding *new;
 
 	if (f->len == f->cap) {
 		size_t cap = f->cap ? 2 * f->cap : 32;
@@ -80,16 +79,24 @@ static int add(struct look_findings *f, char *const fields[FIELDS])
 		f->items = more;
 		f->cap = cap;
 	}
-	x = &f->items[f->len];
-	*x = (struct look_finding){ .line = strtoull(fields[3], &end, 10),
-				    .secret = strcmp(fields[1], "construct") != 0 };
-	if (*end || !look_severity_read(fields[0], &x->severity))
-		return -EINVAL;
-	x->rule = strdup(fields[2]);
-	x->path = strdup(fields[4]);
-	x->title = strdup(fields[5]);
-	f->len++;
-	return x->rule && x->path && x->title ? 0 : -ENOMEM;
+	new = &f->items[f->len++];
+	*new = *x;
+	new->rule = strdup(x->rule);
+	new->path = strdup(x->path);
+	new->title = strdup(x->title);
+	return new->rule &&new->path &&new->title ? 0 : -ENOMEM;
+}
+
+static int add(struct look_findings *f, char *const fields[FIELDS])
+{
+	char *end;
+	struct look_finding x = { .line = strtoull(fields[3], &end, 10),
+				  .secret = strcmp(fields[1], "construct") != 0,
+				  .rule = fields[2],
+				  .path = fields[4],
+				  .title = fields[5] };
+
+	return *end || !look_severity_read(fields[0], &x.severity) ? -EINVAL : look_add(f, &x);
 }
 
 int look_read(const char *bytes, size_t n, struct look_findings *ret)

@@ -38,6 +38,8 @@ must_check int look_run(const struct look_request *q, struct look_findings *ret,
 			struct ward_err *e);
 /* Reads what ward-scan has written. A pure function; -EINVAL: it is not whole. */
 must_check int look_read(const char *bytes, size_t n, struct look_findings *ret);
+/* Adds a copy of a finding. -ENOMEM: also for more of them than a person reads. */
+must_check int look_add(struct look_findings *f, const struct look_finding *x);
 void look_clear(struct look_findings *f);
 
 const char *look_severity_name(enum look_severity s);

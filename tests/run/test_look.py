@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import socket
 
 TOKEN = "ghp_" + "zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ" + "0mLq17"
 
@@ -171,3 +172,61 @@ def test_a_scanner_that_does_not_start(t):
         t.contains(r.err, f"looking through the changes: ward-scan exited with status {status}\n")
         t.contains(r.err, remedy)
     t.equal(t.ward("diff", cwd=ws).rc, 0, "with the one that starts")
+
+
+SCANNER = """#!/usr/bin/python3
+import json, os, socket, sys
+top, results = sys.argv[1], []
+try:
+    socket.create_connection(("127.0.0.1", int(open("/srv/changes/port").read())), 1)
+    results.append({"ruleId": "network", "message": {"text": "reached"}})
+except OSError:
+    pass
+for at in (top + "/made", os.path.expanduser("~/../../made")):
+    try:
+        open(at, "w")
+        results.append({"ruleId": "written", "message": {"text": at}})
+    except OSError:
+        pass
+for path, _, names in os.walk(top):
+    for name in names:
+        file = os.path.join(path, name)
+        if "EVIL" in open(file, errors="replace").read():
+            results.append({"ruleId": "evil", "level": "error",
+                            "message": {"text": "evil\\x1b[2J"}, "locations": [{"physicalLocation":
+                            {"artifactLocation": {"uri": file}, "region": {"startLine": 1}}}]})
+print(json.dumps({"version": "2.1.0", "runs": [{"results": results}]}))
+"""
+
+
+def test_other_scanners(t):
+    """--scanner: a program of the host's looks at copies of the changes in a sandbox of its own;
+    what it finds stands beside the diff and blocks; one that fails blocks, too."""
+    place = t.fresh_dir("scanner")
+    scanner = os.path.join(place, "scan")
+    t.write(place, {"scan": SCANNER, "fails": "#!/bin/sh\nexit 2\n",
+                    "lies": "#!/bin/sh\necho '{}'\n"})
+    for name in ("scan", "fails", "lies"):
+        os.chmod(os.path.join(place, name), 0o755)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ws = make(t, {"a.py": "x = 'EVIL'\n", "d/b.py": "y = 1\n", ".aiignore": "*\n",
+                      "port": str(server.getsockname()[1]), "ward.yaml": "version: 99\n"})
+        found = findings(t, ws, "--scanner", scanner)
+    mine = [(f["severity"], f["rule"], f["path"], f["line"]) for f in found
+            if f["rule"].startswith("scan: ")]
+    t.equal(mine, [("high", "scan: evil", "a.py", 1)], f"{found}")
+    r = t.ward("diff", "--scanner", scanner, cwd=ws)
+    t.contains(r.out + r.err, "high   a.py:1: scan: evil: evil", "beside the diff")
+    t.check("\x1b" not in r.out + r.err, "nothing acts on a terminal")
+    r = t.ward("apply", "--scanner", scanner, "--block-on", "high", cwd=ws)
+    t.equal(r.rc, 1, "blocked")
+    t.contains(r.err, "scan: evil", "and shown")
+    for name in ("fails", "lies"):
+        r = t.ward("apply", "--scanner", os.path.join(place, name), cwd=ws)
+        t.equal(r.rc, 125, f"{name}: {r.err}")
+        t.contains(r.err, name, "named")
+    for word in ("nonesuch", "semgrep", "clamscan=x", "/nonesuch", ""):
+        t.check(t.ward("diff", "--scanner", word, cwd=ws).rc in (2, 125), word)
+    t.check(not os.path.exists(os.path.join(ws, "a.py")), "nothing was applied")
+    r = t.ward("apply", "--scanner", scanner, "d/b.py", cwd=ws)
+    t.equal(r.rc, 0, f"other paths go ({r.err})")
