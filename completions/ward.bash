@@ -219,10 +219,10 @@ _ward_options() {
 		other=""
 		;;
 	policy)
-		options="--policy --from-event --yes --dry-run --secrets --json --help -p -y -n -h"
+		options="--policy --from-event --yes --dry-run --expect --secrets --json --help -p -y -n -h"
 		file="--policy -p"
 		directory=""
-		other="--from-event"
+		other="--from-event --expect"
 		;;
 	tool)
 		options="--json --file --agent --yes --output --mcp --openapi --help -f -y -o -h"

@@ -447,6 +447,7 @@ complete -c ward -n '__fish_seen_subcommand_from policy' -s p -l policy -r -F -d
 complete -c ward -n '__fish_seen_subcommand_from policy' -l from-event -x -d 'add what would allow this event, see ward explain'
 complete -c ward -n '__fish_seen_subcommand_from policy' -s y -l yes -d 'write without asking'
 complete -c ward -n '__fish_seen_subcommand_from policy' -s n -l dry-run -d 'show the difference, write nothing'
+complete -c ward -n '__fish_seen_subcommand_from policy' -l expect -x -d 'write only if the SHA-256 of what --dry-run prints is this'
 complete -c ward -n '__fish_seen_subcommand_from policy' -l secrets -d 'permit changes that let secrets travel further or expose what may hold them'
 complete -c ward -n '__fish_seen_subcommand_from policy' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from policy' -s h -l help -d 'explain this verb'

@@ -34,6 +34,20 @@ static int answer(void *context, const struct question *q, enum question_answer 
 	return client_answer_question(a->box.id, q->id, &said, e);
 }
 
+static int change(void *context, const struct question *q, bool write, struct ward_err *e)
+{
+	struct box_ask *a = context;
+
+	return always_begin(&a->always, q, write, e);
+}
+
+static int changed(void *context, const char **ret_text, struct ward_err *e)
+{
+	struct box_ask *a = context;
+
+	return always_look(&a->always, ret_text, e);
+}
+
 static void list(struct box_ask *a)
 {
 	struct client_questions now = { 0 };
@@ -61,7 +75,9 @@ void box_ask_begin(struct box_ask *a, const char *box, struct console *console)
 {
 	static const struct prompt_ops ops = { .first = first,
 					       .answer = answer,
-					       .digits = console_digits };
+					       .digits = console_digits,
+					       .change = change,
+					       .changed = changed };
 	struct ward_err e = { 0 };
 
 	*a = (struct box_ask){ .watch = NO_CLIENT, .console = console };
@@ -73,6 +89,7 @@ void box_ask_begin(struct box_ask *a, const char *box, struct console *console)
 		client_close(&a->watch);
 		return;
 	}
+	a->always.dir = a->box.workspace;
 	list(a);
 }
 
@@ -96,5 +113,6 @@ void box_ask_end(struct box_ask *a)
 {
 	client_close(&a->watch);
 	client_questions_clear(&a->questions);
+	always_end(&a->always);
 	box_info_clear(&a->box);
 }

@@ -3,6 +3,7 @@
 #define WARD_CLI_BOX_ASK_H
 
 #include "control/client_approve.h"
+#include "run/always.h"
 #include "run/console.h"
 
 struct box_ask {
@@ -10,6 +11,7 @@ struct box_ask {
 	struct box_info box;
 	struct client_questions questions;
 	struct console *console;
+	struct always always;
 };
 
 /* Asks on the console (NULL: there is none) what the sandbox asks, if it asks anything. Where that

@@ -32,7 +32,7 @@ struct options {
 	bool full;          /* plan: everything; init: the reference */
 	bool widen, tty, verbose, json, force, help, detach, input, forensic, all, follow,
 		no_stream, quiet, exclusive, read_only, from_stdin, vm_network;
-	const char *continue_run, *from_event, *scanner, *restore;
+	const char *continue_run, *from_event, *expect_digest, *scanner, *restore;
 	const struct checkpoint *restored; /* run --restore: opened; borrowed, NULL: none */
 	const char *continued;             /* run --continue: its id; borrowed, NULL: none */
 	bool stop;                         /* checkpoint */

@@ -24,6 +24,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "event/event.h"
 #include "observe/learn_path.h"
@@ -465,6 +466,19 @@ static char *real_path(const struct target *t)
 	return dir ? path_join(dir, t->name) : NULL;
 }
 
+/* Whether it is the difference that was shown before. */
+static int check_expected(const struct options *o, const struct target *t,
+			  const struct buf *difference, struct ward_err *e)
+{
+	char hex[SHA256_HEX];
+
+	sha256_hex(buf_text(difference), difference->len, hex);
+	if (!o->expect_digest || !t->done.len || strcmp(o->expect_digest, hex) == 0)
+		return 0;
+	ward_fail(e, EBUSY, "%.300s was changed meanwhile: the difference is another one", t->path);
+	return ward_remedy(e, "nothing was written: look at it again");
+}
+
 /* The difference is shown, then somebody says yes, then it is written. */
 static int finish(const struct options *o, struct target *t, const struct strv *wider,
 		  struct ward_err *e)
@@ -477,6 +491,9 @@ static int finish(const struct options *o, struct target *t, const struct strv *
 
 	if (r < 0 || difference.failed || !path)
 		return ward_fail(e, ENOMEM, "out of memory");
+	r = check_expected(o, t, &difference, e);
+	if (r < 0)
+		return r;
 	if (!o->json && t->done.len)
 		r = say_out(&difference, 0);
 	if (r == 0 && write && !o->yes)

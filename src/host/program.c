@@ -168,7 +168,7 @@ int program_become(char *const *argv, struct ward_err *e)
 
 struct starting {
 	const struct program *program;
-	int nothing_fd, fds[PROGRAM_FDS]; /* all above what is overwritten */
+	int nothing_fd, out_fd, fds[PROGRAM_FDS]; /* all above what is overwritten */
 	uint64_t no_signals;
 	bool failed;
 };
@@ -182,12 +182,14 @@ static int child_main(void *argument)
 	raw_call(SYS_setsid);
 	raw_call(SYS_rt_sigprocmask, SIG_SETMASK, &s->no_signals, 0, 8);
 	for (int i = 0; i < 3; i++)
-		if (raw_call(SYS_dup3, s->nothing_fd, i, 0) < 0)
+		if (raw_call(SYS_dup3, i ? s->out_fd : s->nothing_fd, i, 0) < 0)
 			return 125;
 	for (size_t i = 0; i < p->fd_count; i++)
 		if (raw_call(SYS_dup3, s->fds[i], 3 + i, 0) < 0)
 			return 125;
 	if (raw_call(SYS_close_range, 3 + p->fd_count, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */) < 0)
+		return 125;
+	if (p->dir && raw_call(SYS_chdir, p->dir) < 0)
 		return 125;
 	s->failed = false;
 	raw_call(SYS_execveat, p->fd, "", p->argv, p->envp, AT_EMPTY_PATH);
@@ -208,12 +210,18 @@ int program_start(const struct program *p, pid_t *ret_pid, struct ward_err *e)
 	bool ready = s.nothing_fd >= 0;
 	long pid = -EMFILE;
 
+	s.out_fd = p->out_fd ? fcntl(p->out_fd, F_DUPFD_CLOEXEC, FIRST_FD) : -1;
+	ready &= !p->out_fd || s.out_fd >= 0;
 	for (size_t i = 0; i < PROGRAM_FDS; i++) {
 		s.fds[i] = i < p->fd_count ? fcntl(p->fds[i], F_DUPFD_CLOEXEC, FIRST_FD) : -1;
 		ready &= i >= p->fd_count || s.fds[i] >= 0;
 	}
+	if (!p->out_fd)
+		s.out_fd = s.nothing_fd;
 	if (ready)
 		pid = clone_start(&child);
+	if (p->out_fd)
+		own_close_fd(&s.out_fd);
 	own_close_fd(&s.nothing_fd);
 	for (size_t i = 0; i < PROGRAM_FDS; i++)
 		own_close_fd(&s.fds[i]);

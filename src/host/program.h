@@ -36,6 +36,8 @@ struct program {
 	char *const *argv, *const *envp;
 	int fds[PROGRAM_FDS]; /* become 3, 4, ...; borrowed; 0-2 are /dev/null */
 	size_t fd_count;
+	int out_fd;      /* becomes 1 and 2 instead; borrowed; 0: none */
+	const char *dir; /* it starts there; NULL: where ward is */
 };
 
 /* Starts it in a session of its own, no signal blocked. */

@@ -343,4 +343,5 @@ void box_approve_end(struct box *b)
 	notify_on_file(b->notify, NULL, NULL);
 	approve_destroy(b->approve);
 	b->approve = NULL;
+	always_end(&b->always);
 }

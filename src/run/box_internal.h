@@ -12,6 +12,7 @@
 #include "policy/policy_watch.h"
 #include "protocol/guest.h"
 #include "review/review.h"
+#include "run/always.h"
 #include "run/guardian.h"
 #include "run/streams.h"
 #include "state/boxes.h"
@@ -38,6 +39,7 @@ struct box {
 	struct box_proposals *proposals; /* NULL: ward-ask is not inside */
 	struct box_canary *canary;       /* NULL: there are no canaries */
 	struct box_alarm *alarm;         /* NULL: there are no watch rules */
+	struct always always;            /* the answer ALWAYS on the terminal */
 	uint64_t said_question;          /* the last one that was said on standard error */
 	struct guard_watch *guard_watch;
 	struct sidecar guardian;

@@ -36,6 +36,23 @@ static int answer(void *context, const struct question *q, enum question_answer 
 	return approve_answer(b->approve, q->id, answer, seconds, &who, e);
 }
 
+/* What approvals.never names is not put into the policy either. */
+static int change(void *context, const struct question *q, bool write, struct ward_err *e)
+{
+	struct box *b = context;
+
+	if (box_is_never(b, q))
+		return ward_fail(e, EPERM, "approvals.never names it");
+	return always_begin(&b->always, q, write, e);
+}
+
+static int changed(void *context, const char **ret_text, struct ward_err *e)
+{
+	struct box *b = context;
+
+	return always_look(&b->always, ret_text, e);
+}
+
 /* One line for every question, once. */
 static void say(struct box *b, const struct question *q)
 {
@@ -68,10 +85,14 @@ int box_prompt_begin(struct box *b, struct ward_err *e)
 {
 	static const struct prompt_ops ops = { .first = first,
 					       .answer = answer,
-					       .digits = console_digits };
+					       .digits = console_digits,
+					       .change = change,
+					       .changed = changed };
 
 	if (!b->approve || b->detached)
 		return 0;
+	b->always.file = b->plan->spec->policy_file;
+	b->always.dir = b->plan->spec->workspace;
 	approve_on_change(b->approve, on_changed, b);
 	return b->streams.console ? console_ask(b->streams.console, &ops, b, e) : 0;
 }

@@ -3,9 +3,10 @@
  * Out: the keys of the program, in order and complete, and at most one answer. The chord opens only
  * alone in its read, outside pasted text, and after a pause; a key soon after it shows that both
  * were meant for the program. A yes needs two random digits from the bar before its letter, which a
- * person who does not read the bar hits once in a hundred tries of the whole. Every other key gives
- * the question up and is dropped. The terminal marks pasted text for ward at all times; a program
- * gets the marks only if it has asked for them. Pure.
+ * person who does not read the bar hits once in a hundred tries of the whole. ALWAYS, which changes
+ * the policy file, is typed a second time, after all of that change was shown. Every other key
+ * gives the question up and is dropped. The terminal marks pasted text for ward at all times; a
+ * program gets the marks only if it has asked for them. Pure.
  */
 #include "term/keys.h"
 
@@ -46,6 +47,39 @@ void keys_close(struct keys *k, struct buf *out)
 	k->state = KEYS_NONE;
 }
 
+void keys_sure(struct keys *k, uint64_t now_ms)
+{
+	if (k->state != KEYS_LOOK)
+		return;
+	k->more = 0;
+	enter(k, KEYS_SURE, now_ms);
+	k->visible_ms = now_ms;
+}
+
+void keys_unsure(struct keys *k, uint64_t now_ms)
+{
+	if (k->state == KEYS_LOOK || k->state == KEYS_SURE)
+		enter(k, KEYS_NOTICE, now_ms);
+}
+
+/* One key of SURE, alone in its read. */
+static bool take_sure(struct keys *k, char key, uint64_t now_ms)
+{
+	bool seen = k->seen_all && now_ms >= k->visible_ms + KEYS_VISIBLE_MS;
+
+	k->since_ms = now_ms;
+	if (key == '?') {
+		k->visible_ms = now_ms;
+		return ++k->more > 0;
+	}
+	if (key == 'A' && !seen && k->always) /* typed twice, or too soon */
+		return false;
+	if (key != 'A' || !k->always)
+		return enter(k, KEYS_NOTICE, now_ms);
+	k->answer = QUESTION_ALWAYS;
+	return enter(k, KEYS_SETTLE, now_ms);
+}
+
 /* One key of ANSWER, alone in its read. */
 static bool take_answer(struct keys *k, char key, uint64_t now_ms)
 {
@@ -62,6 +96,8 @@ static bool take_answer(struct keys *k, char key, uint64_t now_ms)
 		k->answer = QUESTION_RUN;
 	else if (yes && key == 't')
 		k->answer = QUESTION_TIME;
+	else if (yes && key == 'A' && k->always)
+		return enter(k, KEYS_LOOK, now_ms);
 	else if (!yes && key == k->digits[k->digits_seen])
 		return ++k->digits_seen > 0;
 	else
@@ -90,7 +126,12 @@ static bool take_typed(struct keys *k, const char *bytes, size_t n, bool alone, 
 		if (n == 1 && alone && !k->pasting)
 			return take_answer(k, bytes[0], now_ms);
 		return enter(k, KEYS_NOTICE, now_ms);
+	case KEYS_SURE:
+		if (n == 1 && alone && !k->pasting)
+			return take_sure(k, bytes[0], now_ms);
+		return enter(k, KEYS_NOTICE, now_ms);
 	case KEYS_SETTLE:
+	case KEYS_LOOK:
 		return enter(k, KEYS_NOTICE, now_ms);
 	case KEYS_NONE:
 	default:
@@ -115,7 +156,7 @@ static bool take_mark(struct keys *k, bool begins, uint64_t now_ms, struct buf *
 	bool ours = k->paste_is_ours, changed = false;
 
 	if (begins) {
-		ours = k->state == KEYS_ANSWER || k->state == KEYS_SETTLE;
+		ours = k->state >= KEYS_ANSWER;
 		if (k->state == KEYS_ARMING)
 			release(k, out);
 		if (ours || k->state == KEYS_ARMING)
@@ -192,6 +233,8 @@ uint64_t keys_due_ms(const struct keys *k)
 	case KEYS_ARMING:
 		return k->since_ms + KEYS_ARMING_MS;
 	case KEYS_ANSWER:
+	case KEYS_LOOK:
+	case KEYS_SURE:
 		return k->since_ms + KEYS_ANSWER_MS;
 	case KEYS_SETTLE:
 		return k->since_ms + KEYS_SETTLE_MS;
@@ -215,9 +258,9 @@ enum question_answer keys_on_time(struct keys *k, uint64_t now_ms, bool *ret_cha
 		*ret_changed = give_up_mark(k, now_ms, out);
 	else if (k->state == KEYS_ARMING)
 		enter(k, KEYS_ANSWER, now_ms);
-	else if (k->state == KEYS_ANSWER)
-		enter(k, KEYS_NOTICE, now_ms);
-	else
+	else if (k->state == KEYS_SETTLE)
 		return k->answer;
+	else
+		enter(k, KEYS_NOTICE, now_ms);
 	return 0;
 }

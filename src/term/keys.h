@@ -20,13 +20,17 @@ enum keys_state {
 	KEYS_NOTICE, /* a question is shown; all keys are the program's */
 	KEYS_ARMING, /* the chord was typed */
 	KEYS_ANSWER, /* keys are ward's */
-	KEYS_SETTLE  /* an answer was typed */
+	KEYS_SETTLE, /* an answer was typed */
+	KEYS_LOOK,   /* ALWAYS was typed: the change of the policy is not known yet */
+	KEYS_SURE    /* the change is shown: ALWAYS once more makes it */
 };
 
 struct keys {
 	/* for the caller to set */
 	char chord;
 	bool program_marks; /* the program has asked for marks around pasted text */
+	bool always;        /* there is an answer ALWAYS */
+	bool seen_all;      /* the whole change of the policy was shown */
 
 	enum keys_state state;
 	char digits[2];       /* before every yes */
@@ -43,6 +47,9 @@ struct keys {
  * held back for the program goes to *out. */
 void keys_open(struct keys *k, uint64_t now_ms, const char digits[2]);
 void keys_close(struct keys *k, struct buf *out);
+/* In LOOK: the change of the policy has become visible, or there is none. */
+void keys_sure(struct keys *k, uint64_t now_ms);
+void keys_unsure(struct keys *k, uint64_t now_ms);
 /* Keys from the operator's terminal, one read; what is the program's is appended to *out. True: the
  * state has changed. */
 bool keys_take(struct keys *k, const char *bytes, size_t n, uint64_t now_ms, struct buf *out);

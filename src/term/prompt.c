@@ -11,37 +11,14 @@
  * answer is one to the question that was shown then, whatever waits by now. Pure; runs in ward, and
  * only where the policy can ask.
  */
-#include "term/prompt.h"
+#include "term/prompt_internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sha256.h"
-
-#define LINE_BYTES 320
 #define SECOND_MS 1000
 #define PASTE_MARKED "\x1b[?2004h" /* of ward's own: what is pasted answers nothing */
-
-struct prompt {
-	const struct prompt_ops *ops;
-	void *context;
-	const struct terminal *filter;
-	char word[PROMPT_WORD_MAX];
-	struct screen *screen; /* NULL: before the first prompt_begin() */
-	bool begun, shown, visible, dirty, all;
-	bool moved;               /* the size has changed since it is shown */
-	struct question question; /* that is shown */
-	size_t waiting;
-	struct bar_before before;
-	struct keys keys;
-	uint64_t frame_ms, switch_ms; /* of the last ones */
-	struct buf replay;            /* written to the normal screen meanwhile */
-	struct buf rest;              /* behind a switch that has to wait */
-	char message[LINE_BYTES];
-	char lines[BAR_ROWS][LINE_BYTES], one[LINE_BYTES];
-};
 
 struct prompt *prompt_create(const struct prompt_ops *ops, void *context,
 			     const struct terminal *filter, const char *word)
@@ -63,154 +40,17 @@ void prompt_destroy(struct prompt *p)
 	if (!p)
 		return;
 	screen_destroy(p->screen);
+	strv_free(&p->change.lines);
 	buf_free(&p->replay);
 	buf_free(&p->rest);
 	free(p);
-}
-
-/* ---- what the bar says ---- */
-
-/* Fits a text into so many columns: a long one loses its middle, and gets a hash of all of it. */
-static void fit(char out[LINE_BYTES], const char *text, size_t room)
-{
-	char hash[SHA256_HEX];
-	size_t n = strlen(text), head;
-
-	room = room < LINE_BYTES ? room : LINE_BYTES - 1;
-	if (n <= room || room < 24) {
-		snprintf(out, LINE_BYTES, "%s", n <= room ? text : text + n - room);
-		return;
-	}
-	sha256_hex(text, n, hash);
-	room -= strlen("... (#12345678)");
-	head = room / 3;
-	snprintf(out, LINE_BYTES, "%.*s...%s (#%.8s)", (int)head, text, text + n - (room - head),
-		 hash);
-}
-
-/* What is asked for: "connect to db.test:5432". A kind without a row says it in its subject. */
-static void put_what(const struct prompt *p, char out[LINE_BYTES], size_t room)
-{
-	static const char *const verbs[QUESTION_KINDS] = { [QUESTION_CONNECT] = "connect to " };
-	const struct question *q = &p->question;
-	const char *verb = q->kind < QUESTION_KINDS && verbs[q->kind] ? verbs[q->kind] : "";
-	char subject[LINE_BYTES];
-	size_t n = strlen(verb);
-
-	if (n + strlen(q->subject) > room) { /* what is asked for counts more */
-		verb = "";
-		n = 0;
-	}
-	fit(subject, q->subject, room > n ? room - n : 0);
-	snprintf(out, LINE_BYTES, "%.16s%.280s", verb, subject);
-}
-
-/* What more is known, one line each; NULL: no more. */
-static const char *more_about(const struct question *q, size_t at, char room[LINE_BYTES])
-{
-	const char *const names[] = { "asked by: ", "the rule that asks: ", "always would add: " },
-			  *const texts[] = { q->process, q->rule, q->line };
-
-	for (size_t i = 0; i < QUESTION_DETAILS_MAX; i++)
-		if (*q->details[i] && at-- == 0)
-			return q->details[i];
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		if (*texts[i] && at-- == 0) {
-			snprintf(room, LINE_BYTES, "%s%s", names[i], texts[i]);
-			return room;
-		}
-	return NULL;
-}
-
-static size_t count_more(const struct question *q)
-{
-	char room[LINE_BYTES];
-	size_t n = 0;
-
-	while (more_about(q, n, room))
-		n++;
-	return n;
-}
-
-/* What the keys do now. */
-static void put_keys(const struct prompt *p, char out[LINE_BYTES], bool brief)
-{
-	const struct keys *k = &p->keys;
-	/* nothing waits for a proposal: it cannot be allowed once */
-	bool once = p->question.kind != QUESTION_PROPOSAL;
-
-	switch (k->state) {
-	case KEYS_ANSWER:
-		if (k->digits_seen == 2)
-			snprintf(out, LINE_BYTES,
-				 brief ? "%.2ss t d" : "%.8ss this run  t 10 minutes  d deny",
-				 !once   ? ""
-				 : brief ? "a "
-					 : "a once  ");
-		else
-			snprintf(out, LINE_BYTES,
-				 brief ? "%.2s: %.8ss t; d ?"
-				       : "allow: %.2s and %.8ss this run, t 10 minutes   "
-					 "d deny  ? more",
-				 k->digits,
-				 !once   ? ""
-				 : brief ? "a "
-					 : "a once, ");
-		break;
-	case KEYS_SETTLE:
-		snprintf(out, LINE_BYTES, "%s", k->answer == QUESTION_DENY ? "denied" : "allowed");
-		break;
-	case KEYS_ARMING:
-		snprintf(out, LINE_BYTES, "...");
-		break;
-	case KEYS_NONE:
-	case KEYS_NOTICE:
-	default:
-		snprintf(out, LINE_BYTES, "%s",
-			 *p->message ? p->message
-			 : brief     ? "Ctrl-^"
-				     : "Ctrl-^ after a pause answers; all other keys go to the "
-				       "program");
-	}
-}
-
-static struct bar make_bar(struct prompt *p, uint64_t now_ms)
-{
-	struct bar bar = { .one = p->one };
-	const struct question *q = &p->question;
-	uint64_t left = q->deadline_ms > now_ms ? q->deadline_ms - now_ms : 0;
-	char room[LINE_BYTES], keys[LINE_BYTES] = "", what[LINE_BYTES], count[40] = "";
-	size_t cols = p->screen->cols, mores = count_more(q), at;
-	const char *more;
-
-	if (p->waiting > 1)
-		snprintf(count, sizeof(count), ", %zu more wait", p->waiting - 1);
-	snprintf(p->lines[0], LINE_BYTES, " ward [%s]  a question%s, %" PRIu64 " s left%s", p->word,
-		 count, left / SECOND_MS,
-		 p->replay.len >= PROMPT_REPLAY_MAX ? ", output waits" : "");
-	put_what(p, p->lines[1], cols > 14 ? cols - 14 : cols);
-	if (q->count > 1)
-		snprintf(p->lines[1] + strlen(p->lines[1]), 16, " (%" PRIu32 "x)",
-			 q->count < 1000000 ? q->count : 1000000);
-	at = mores ? p->keys.more % mores : 0;
-	more = more_about(q, at, room);
-	fit(p->lines[2], more ? more : "", cols);
-	put_keys(p, p->lines[3], false);
-	for (size_t i = 0; i < BAR_ROWS; i++)
-		bar.lines[i] = p->lines[i];
-	/* one row: the word, what is asked for, and the keys, which are never cut off */
-	put_keys(p, keys, true);
-	at = strlen(p->word) + strlen(keys) + 4;
-	put_what(p, what, cols > at ? cols - at : 0);
-	snprintf(p->one, LINE_BYTES, "[%s] %.80s %.200s", p->word, keys, what);
-	return bar;
 }
 
 /* ---- showing and hiding ---- */
 
 static void show_bar(struct prompt *p, uint64_t now_ms, struct buf *out)
 {
-	struct bar bar = make_bar(p, now_ms);
+	struct bar bar = prompt_bar(p, now_ms);
 
 	bar_show(p->screen, &bar, &p->before, out);
 	p->shown = true;
@@ -233,6 +73,7 @@ static void hide_bar(struct prompt *p, struct buf *out)
 static void close_question(struct prompt *p, struct buf *out, struct buf *in)
 {
 	keys_close(&p->keys, in);
+	prompt_change_drop(p);
 	p->visible = false;
 	*p->message = '\0';
 	if (p->shown)
@@ -363,6 +204,8 @@ void prompt_keys(struct prompt *p, const char *bytes, size_t n, uint64_t now_ms,
 		return;
 	if (before == KEYS_NOTICE)
 		*p->message = '\0';
+	if (p->keys.state == KEYS_LOOK)
+		prompt_change_read(p, now_ms);
 	p->dirty = true;
 	p->frame_ms = 0;
 }
@@ -371,6 +214,10 @@ void prompt_written(struct prompt *p, uint64_t now_ms)
 {
 	char digits[2];
 
+	if (p->shown && p->change.composed && p->keys.state == KEYS_LOOK) {
+		keys_sure(&p->keys, now_ms);
+		p->dirty = true;
+	}
 	if (!p->shown || p->visible)
 		return;
 	p->visible = true;
@@ -383,17 +230,30 @@ void prompt_changed(struct prompt *p)
 	p->dirty = true;
 }
 
-static void give(struct prompt *p, enum question_answer answer, uint64_t now_ms)
+static void give(struct prompt *p, const struct question *q, enum question_answer answer,
+		 uint64_t now_ms)
 {
 	struct ward_err e = { 0 };
 	char digits[2];
 
-	if (p->ops->answer(p->context, &p->question, answer,
-			   answer == QUESTION_TIME ? PROMPT_TIME_SECONDS : 0, &e) < 0)
+	if (p->ops->answer(p->context, q, answer, answer == QUESTION_TIME ? PROMPT_TIME_SECONDS : 0,
+			   &e) < 0)
 		snprintf(p->message, sizeof(p->message), "that did not count: %.250s", e.why);
 	/* where it goes on to wait, from the beginning */
 	p->ops->digits(p->context, digits);
 	keys_open(&p->keys, now_ms, digits);
+	p->dirty = true;
+}
+
+/* First the policy file, then the answer: keys are the program's meanwhile. */
+static void begin_always(struct prompt *p, uint64_t now_ms)
+{
+	char digits[2];
+
+	p->ops->digits(p->context, digits);
+	keys_open(&p->keys, now_ms, digits);
+	snprintf(p->message, sizeof(p->message), "writing the policy ...");
+	prompt_change_write(p, now_ms);
 	p->dirty = true;
 }
 
@@ -420,8 +280,12 @@ void prompt_on_time(struct prompt *p, uint64_t now_ms, struct buf *out, struct b
 		p->dirty = true;
 		p->frame_ms = 0;
 	}
-	if (answer)
-		give(p, answer, now_ms);
+	if (answer == QUESTION_ALWAYS)
+		begin_always(p, now_ms);
+	else if (answer)
+		give(p, &p->question, answer, now_ms);
+	if (prompt_change_look(p, now_ms))
+		give(p, &p->change.question, QUESTION_ALWAYS, now_ms);
 	if (!p->begun || !out)
 		return;
 	if (p->rest.len && now_ms >= p->switch_ms + PROMPT_FRAME_MS) {
@@ -436,7 +300,7 @@ void prompt_on_time(struct prompt *p, uint64_t now_ms, struct buf *out, struct b
 	if (!p->shown) {
 		show_bar(p, now_ms, out);
 	} else if (now_ms >= p->frame_ms + (p->dirty ? PROMPT_FRAME_MS : SECOND_MS)) {
-		struct bar bar = make_bar(p, now_ms);
+		struct bar bar = prompt_bar(p, now_ms);
 
 		if (p->all)
 			bar_again(p->screen, &bar, out);
@@ -450,7 +314,10 @@ void prompt_on_time(struct prompt *p, uint64_t now_ms, struct buf *out, struct b
 uint64_t prompt_due_ms(const struct prompt *p, bool can_write)
 {
 	uint64_t due = keys_due_ms(&p->keys), frame = 0, rest = 0;
+	bool looks = p->change.state == CHANGE_READING || p->change.state == CHANGE_WRITING;
 
+	if (looks && (!due || p->change.look_ms < due))
+		due = p->change.look_ms;
 	if (!p->begun || !can_write)
 		return due;
 	if (p->shown)

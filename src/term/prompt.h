@@ -26,6 +26,11 @@ struct prompt_ops {
 		      uint64_t seconds, struct ward_err *e);
 	/* Two random digits. */
 	void (*digits)(void *context, char ret_digits[2]);
+	/* Begins to find out what ALWAYS changes in the policy file, as a difference of its text;
+	 * write: to change it, if that is still the difference. NULL: there is no ALWAYS here. */
+	int (*change)(void *context, const struct question *q, bool write, struct ward_err *e);
+	/* 1: it is done, *ret_text is that difference, escaped and borrowed; 0: not yet. */
+	int (*changed)(void *context, const char **ret_text, struct ward_err *e);
 };
 
 /* ops, context and the filter of what the program shows are borrowed. word: shown in every bar, and

@@ -493,6 +493,57 @@ def test_allowed(t):
             f"on record {r.err}")
 
 
+def see_change(s):
+    """Looks at each page of a change of the policy; returns all that was shown."""
+    seen = ""
+    while True:
+        found = re.search(r"page (\d) of (\d)", s.wait(lambda x: "always: " in x, "the change"))
+        seen += "".join(line.removeprefix("| ") for line in s.text().split("\n")[-3:-1])
+        if found.group(1) == found.group(2):
+            s.see("A changes the policy file")
+            return seen
+        s.type("?")
+        s.see(f"page {int(found.group(1)) + 1} of")
+
+
+@by_turns
+def test_always(t):
+    """Always, by the keys: the change of the policy is shown, then made by the checks of ward
+    policy add, then the connection goes on; a file that changed meanwhile is not written over."""
+    world = World(t)
+    with screen.Screen(t, files={"ask.py": ASK}, root=True) as s:
+        path = os.path.join(t.fresh_dir("policy"), "p.json")
+        policy = {"version": 1, "network": {"mode": "restricted", "egress_allowlist": [
+            {"host": "*", "ports": [5432], "ask": True}]}, "approvals": {"mode": "ask"}}
+        with open(path, "w") as f:
+            f.write(json.dumps(policy))
+        s.line(" ".join(map(shlex.quote, t.ward_argv(
+            "run", "-p", path, "--", "python3", "ask.py", "go=db.test=5432",
+            wrap=world.wrap(s.ws)))))
+        go(s)
+        see_bar(s)
+        answer(s, "A")
+        shown = see_change(s)
+        t.contains(shown, '"db.test:5432"', "the change")
+        policy["approvals"]["timeout_seconds"] = 60
+        with open(path, "w") as f:
+            f.write(json.dumps(policy))
+        time.sleep(0.6)
+        s.type("A")
+        s.see("not always: ")
+        t.equal(json.loads(t.read(path)), policy, "not written")
+        answer(s, "A")
+        see_change(s)
+        time.sleep(0.6)
+        s.type("A")
+        t.equal(got(s), "hello", "the connection goes on")
+        s.see("exit 0,")
+        t.contains(t.read(path), "db.test:5432", "written")
+    r = t.ward("audit", "show", "--json", cwd=s.ws)
+    answers = [e for e in map(json.loads, r.out.splitlines()) if e["kind"] == "approval.answer"]
+    t.equal([(e["scope"], e["via"]) for e in answers], [("always", "terminal")], r.err)
+
+
 @by_turns
 def test_attached(t):
     """ward attach and ward exec -t show the questions of the sandbox they join; the first answer

@@ -83,6 +83,44 @@ static void test_answers(void **state)
 	expect_answer("4", 0);
 }
 
+/* ALWAYS is typed twice, the second time after all of the change was on the screen. */
+static void test_always(void **state)
+{
+	static const struct {
+		bool known, seen;
+		unsigned pause_ms;
+		const char *then;
+		enum question_answer wanted;
+	} rows[] = { { true, true, 600, "A", QUESTION_ALWAYS },
+		     { true, true, 600, "?A", 0 },
+		     { true, true, 100, "A", 0 },
+		     { true, false, 600, "A", 0 },
+		     { false, true, 600, "A", 0 },
+		     { true, true, 600, "s", 0 },
+		     { true, true, 600, "d", 0 },
+		     { true, true, 600, "Ax", 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct desk d;
+
+		sit(&d);
+		d.keys.always = true;
+		type(&d, "\x1e");
+		wait_ms(&d, 500);
+		type_slowly(&d, "47A");
+		assert_int_equal(d.keys.state, KEYS_LOOK);
+		if (rows[i].known)
+			keys_sure(&d.keys, d.now_ms);
+		d.keys.seen_all = rows[i].seen;
+		wait_ms(&d, rows[i].pause_ms);
+		type_slowly(&d, rows[i].then);
+		wait_ms(&d, 1000);
+		assert_int_equal(d.answer, rows[i].wanted);
+		leave(&d, "");
+	}
+}
+
 static void test_not_an_answer(void **state)
 {
 	struct desk d;
@@ -255,9 +293,10 @@ static void test_slow_typing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),     cmocka_unit_test(test_not_an_answer),
-		cmocka_unit_test(test_paste),       cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_fast_typing), cmocka_unit_test(test_slow_typing),
+		cmocka_unit_test(test_answers),       cmocka_unit_test(test_always),
+		cmocka_unit_test(test_not_an_answer), cmocka_unit_test(test_paste),
+		cmocka_unit_test(test_gone),          cmocka_unit_test(test_fast_typing),
+		cmocka_unit_test(test_slow_typing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

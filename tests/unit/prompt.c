@@ -24,6 +24,9 @@ struct scene {
 	enum question_answer answer;
 	uint64_t answered_id, seconds, now;
 	int refuse;
+	/* what the policy file would become; NULL: not known yet */
+	const char *difference;
+	unsigned read, written;
 };
 
 static const struct question *first(void *context, size_t *ret_count)
@@ -55,6 +58,28 @@ static void digits(void *context, char ret[2])
 	memcpy(ret, "47", 2);
 }
 
+static int change(void *context, const struct question *q, bool write, struct ward_err *e)
+{
+	struct scene *s = context;
+
+	(void)q;
+	(void)e;
+	if (write)
+		s->written++;
+	else
+		s->read++;
+	return 0;
+}
+
+static int changed(void *context, const char **ret_text, struct ward_err *e)
+{
+	struct scene *s = context;
+
+	*ret_text = s->difference;
+	return s->refuse ? ward_fail(e, s->refuse, "another one has changed it")
+			 : s->difference != NULL;
+}
+
 static void feed(struct screen *s, const struct buf *out)
 {
 	assert_false(out->failed);
@@ -64,7 +89,11 @@ static void feed(struct screen *s, const struct buf *out)
 
 static void setup(struct scene *s, unsigned rows, unsigned cols)
 {
-	static const struct prompt_ops ops = { .first = first, .answer = answer, .digits = digits };
+	static const struct prompt_ops ops = { .first = first,
+					       .answer = answer,
+					       .digits = digits,
+					       .change = change,
+					       .changed = changed };
 	struct ward_err e;
 
 	*s = (struct scene){ .now = 1000 };
@@ -259,6 +288,91 @@ static void test_hits_no_other_question(void **state)
 	teardown(&s);
 }
 
+#define DIFFERENCE                                                                                 \
+	"--- a.yaml\n+++ a.yaml\n@@ -1,2 +1,4 @@\n version: 1\n+network:\n+  mode: restricted\n"   \
+	"+  - db.example:5432\n"
+
+static void begin_always(struct scene *s, const char *difference)
+{
+	setup(s, 24, 80);
+	ask(s, 7);
+	snprintf(s->q.line, sizeof(s->q.line), "db.example:5432");
+	prompt_changed(s->p);
+	later(s, 40);
+	s->difference = difference;
+	decide(s, "47A");
+}
+
+/* The change of the policy is shown page by page, and made before the answer counts. */
+static void test_always(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin_always(&s, DIFFERENCE);
+	assert_int_equal(s.read, 1);
+	assert_true(shows(&s, "always: a.yaml, page 1 of 2"));
+	assert_true(shows(&s, "+network:"));
+	assert_false(shows(&s, "db.example:5432"));
+	later(&s, 600);
+	type(&s, "A"); /* not all of it was shown */
+	later(&s, 600);
+	assert_int_equal(s.written, 0);
+	type(&s, "?");
+	later(&s, 600);
+	assert_true(shows(&s, "page 2 of 2") && shows(&s, "+  - db.example:5432"));
+	s.difference = NULL;
+	type(&s, "A");
+	later(&s, 300);
+	assert_int_equal(s.written, 1);
+	assert_int_equal(s.answer, 0); /* it is not written yet */
+	assert_true(shows(&s, "writing the policy"));
+	s.difference = DIFFERENCE;
+	later(&s, 40);
+	assert_int_equal(s.answer, QUESTION_ALWAYS);
+	assert_int_equal(s.answered_id, 7);
+	later(&s, 40);
+	expect_plain(&s);
+	assert_int_equal(s.in.len, 0);
+	teardown(&s);
+}
+
+/* What cannot be changed says why, and a change is of the question that it was shown for. */
+static void test_not_always(void **state)
+{
+	struct scene s;
+
+	(void)state;
+	begin_always(&s, DIFFERENCE);
+	later(&s, 600);
+	type(&s, "?");
+	later(&s, 600);
+	s.difference = NULL;
+	type(&s, "A");
+	later(&s, 300);
+	s.refuse = EBUSY;
+	later(&s, 40);
+	later(&s, 40);
+	assert_int_equal(s.answer, 0);
+	assert_true(shows(&s, "not always: another one has changed it"));
+	teardown(&s);
+	begin_always(&s, DIFFERENCE);
+	later(&s, 600);
+	ask(&s, 8); /* the other one was answered elsewhere */
+	later(&s, 600);
+	type(&s, "?");
+	type(&s, "A");
+	later(&s, 600);
+	assert_int_equal(s.written, 0);
+	assert_int_equal(s.answer, 0);
+	teardown(&s);
+	begin_always(&s, NULL); /* it takes too long */
+	later(&s, 31000);
+	later(&s, 40);
+	assert_true(shows(&s, "Ctrl-^ after a pause"));
+	teardown(&s);
+}
+
 static void test_output_waits(void **state)
 {
 	static char line[1001];
@@ -412,6 +526,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shows_and_hides),
 		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_always),
+		cmocka_unit_test(test_not_always),
 		cmocka_unit_test(test_hits_no_other_question),
 		cmocka_unit_test(test_output_waits),
 		cmocka_unit_test(test_screens_switched),
