@@ -56,7 +56,9 @@ static void check(const struct proposal *p)
 			reasons += strncmp(q.details[k], "the sandbox", 11) == 0;
 		}
 		assert(reasons == 1);
-		if (p->host.kind == HOST_NONE) {
+		if (p->verb == PROPOSAL_PUBLISH) {
+			assert(q.port && q.port == p->port && !*q.host && *q.line);
+		} else if (p->host.kind == HOST_NONE) {
 			check_path(p, &q);
 		} else {
 			assert(*q.host && q.port && *q.line && !strchr(q.line, '*'));
@@ -82,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (!proposal_read(bytes, sizeof(m) + n - 1, &p, &wrong))
 		return 0;
 	assert(!wrong);
-	if (p.verb == PROPOSAL_ALLOW) {
+	if (p.verb >= PROPOSAL_ALLOW) {
 		assert(*p.reason);
 		check(&p);
 	}

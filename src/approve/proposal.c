@@ -11,16 +11,19 @@
 
 #include "base/path.h"
 #include "base/text.h"
+#include "policy/units.h"
 
 const char proposal_usage[] =
 	"usage: ward-ask [rules|denials] [--json]\n"
 	"       ward-ask allow HOST[:PORT] --reason TEXT\n"
 	"       ward-ask allow /PATH --reason TEXT\n"
+	"       ward-ask publish PORT --reason TEXT\n"
 	"\n"
 	"rules    what this sandbox may do (default)\n"
 	"denials  what was refused so far\n"
 	"allow    propose a host, or a file or directory to read, to the person who watches this\n"
 	"         sandbox, and wait for the answer\n"
+	"publish  the same for a port of a server inside, to be reached from this machine\n"
 	"\n"
 	"exit status: 0 allowed, 1 not allowed, 2 usage, 125 ward cannot be asked\n";
 
@@ -81,13 +84,24 @@ static const char *take_subject(const char *text, struct proposal *ret)
 	return NULL;
 }
 
+/* NULL: taken. */
+static const char *take_port(const char *text, struct proposal *ret)
+{
+	uint64_t port = 0;
+
+	if (units_parse_uint(text, &port) < 0 || !port || port > UINT16_MAX || *text == '0')
+		return "expected a port";
+	ret->port = (uint16_t)port;
+	return NULL;
+}
+
 /* The options behind the verb. NULL: taken. */
 static const char *take_options(const struct words *w, size_t from, struct proposal *ret)
 {
 	bool reason = false;
 
 	for (size_t i = from; i < w->count; i++) {
-		bool allow = ret->verb == PROPOSAL_ALLOW;
+		bool allow = ret->verb >= PROPOSAL_ALLOW;
 
 		if (!allow && strcmp(w->items[i], "--json") == 0) {
 			ret->json = true;
@@ -102,7 +116,7 @@ static const char *take_options(const struct words *w, size_t from, struct propo
 		memcpy(ret->reason, w->items[i], strlen(w->items[i]) + 1);
 		reason = true;
 	}
-	return ret->verb == PROPOSAL_ALLOW && !reason ? "--reason is missing" : NULL;
+	return ret->verb >= PROPOSAL_ALLOW && !reason ? "--reason is missing" : NULL;
 }
 
 bool proposal_read(const uint8_t *bytes, size_t n, struct proposal *ret, const char **ret_wrong)
@@ -110,11 +124,9 @@ bool proposal_read(const uint8_t *bytes, size_t n, struct proposal *ret, const c
 	static const struct {
 		const char *word;
 		enum proposal_verb verb;
-	} verbs[] = { { "rules", PROPOSAL_RULES },
-		      { "denials", PROPOSAL_DENIALS },
-		      { "allow", PROPOSAL_ALLOW },
-		      { "--help", PROPOSAL_HELP },
-		      { "--json", PROPOSAL_RULES } };
+	} verbs[] = { { "rules", PROPOSAL_RULES }, { "denials", PROPOSAL_DENIALS },
+		      { "allow", PROPOSAL_ALLOW }, { "publish", PROPOSAL_PUBLISH },
+		      { "--help", PROPOSAL_HELP }, { "--json", PROPOSAL_RULES } };
 	struct words w;
 	size_t at = 0, from = 1;
 
@@ -127,15 +139,17 @@ bool proposal_read(const uint8_t *bytes, size_t n, struct proposal *ret, const c
 	while (at < ARRAY_LEN(verbs) && strcmp(verbs[at].word, w.items[0]) != 0)
 		at++;
 	if (at == ARRAY_LEN(verbs)) {
-		*ret_wrong = "expected rules, denials or allow";
+		*ret_wrong = "expected rules, denials, allow or publish";
 		return false;
 	}
 	ret->verb = verbs[at].verb;
 	ret->json = strcmp(w.items[0], "--json") == 0;
 	if (ret->verb == PROPOSAL_HELP)
 		return true;
-	if (ret->verb == PROPOSAL_ALLOW && w.count < 2)
-		*ret_wrong = "allow: what?";
+	if (ret->verb >= PROPOSAL_ALLOW && w.count < 2)
+		*ret_wrong = "what?";
+	else if (ret->verb == PROPOSAL_PUBLISH)
+		*ret_wrong = take_port(w.items[from++], ret);
 	else if (ret->verb == PROPOSAL_ALLOW)
 		*ret_wrong = take_subject(w.items[from++], ret);
 	if (!*ret_wrong)

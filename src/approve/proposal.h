@@ -9,13 +9,19 @@
 #define PROPOSAL_REASON_MAX 100 /* bytes: the whole of it is shown */
 #define PROPOSAL_PATH_MAX 150
 
-enum proposal_verb { PROPOSAL_HELP, PROPOSAL_RULES, PROPOSAL_DENIALS, PROPOSAL_ALLOW };
+enum proposal_verb {
+	PROPOSAL_HELP,
+	PROPOSAL_RULES,
+	PROPOSAL_DENIALS,
+	PROPOSAL_ALLOW,
+	PROPOSAL_PUBLISH
+};
 
 struct proposal {
 	enum proposal_verb verb;
 	bool json;
-	struct host host; /* ALLOW: kind HOST_NONE: of a path */
-	uint16_t port;
+	struct host host;                 /* ALLOW: kind HOST_NONE: of a path */
+	uint16_t port;                    /* of the host; PUBLISH: of the sandbox */
 	char path[PROPOSAL_PATH_MAX + 1]; /* absolute, without ., .. and empty parts */
 	char reason[PROPOSAL_REASON_MAX + 1];
 };

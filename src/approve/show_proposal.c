@@ -96,6 +96,16 @@ static void show_path(const struct proposal *p, const char *real, struct questio
 	add(ret, n, "", "takes effect in the next run; only always and deny are answers");
 }
 
+static void show_port(const struct proposal *p, struct question *ret, size_t *n)
+{
+	ret->port = p->port;
+	snprintf(ret->subject, sizeof(ret->subject), "publish port %u", p->port);
+	snprintf(ret->line, sizeof(ret->line), "%u", p->port);
+	add(ret, n, "widens: ",
+	    "what reaches the sandbox: programs of this machine, what listens on this port");
+	add(ret, n, "", "takes effect in the next run; only always and deny are answers");
+}
+
 void proposal_show(const struct rules *r, const struct proposal *p, const char *real,
 		   enum proposal_news news, uint64_t serial, struct question *ret)
 {
@@ -105,7 +115,9 @@ void proposal_show(const struct rules *r, const struct proposal *p, const char *
 	memset(ret, 0, sizeof(*ret));
 	ret->kind = QUESTION_PROPOSAL;
 	ret->serial_first = serial;
-	if (p->host.kind == HOST_NONE)
+	if (p->verb == PROPOSAL_PUBLISH)
+		show_port(p, ret, &n);
+	else if (p->host.kind == HOST_NONE)
 		show_path(p, real, ret, &n);
 	else
 		show_host(r, p, news, ret, &n);

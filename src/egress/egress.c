@@ -77,10 +77,11 @@ static void close_talk(struct egress *g)
 	g->fd = g->orders_fd = -1;
 }
 
-int egress_take(struct egress *g, struct running *run, struct ward_err *e)
+int egress_take(struct egress *g, struct running *run, int *ret_ask_fd, struct ward_err *e)
 {
 	int r;
 
+	*ret_ask_fd = -1;
 	g->waiting_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (g->waiting_fd < 0)
 		return ward_fail_errno(e, "cannot wait for the sandbox's sockets");
@@ -90,6 +91,8 @@ int egress_take(struct egress *g, struct running *run, struct ward_err *e)
 
 		if (socket->kind == NET_RULES)
 			g->rules_fd = socket->fd; /* ours alone */
+		else if (socket->kind == NET_ASK)
+			*ret_ask_fd = socket->fd; /* so is this */
 		else
 			g->sockets[g->count++] = *socket;
 	}

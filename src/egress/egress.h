@@ -11,8 +11,10 @@ struct egress;
  * first wants something of it: what wants it waits in the sockets. p and engine are borrowed. */
 must_check int egress_begin(const struct plan *p, const struct engine *engine, struct egress **ret,
 			    struct ward_err *e);
-/* Takes the sockets that were made in the sandbox. */
-must_check int egress_take(struct egress *g, struct running *run, struct ward_err *e);
+/* Takes the sockets that were made in the sandbox. *ret_ask_fd: the one of http://ward.internal/,
+ * which the caller owns; -1: there is none. */
+must_check int egress_take(struct egress *g, struct running *run, int *ret_ask_fd,
+			   struct ward_err *e);
 /* What to poll; -1: nothing. The second is about changes. */
 int egress_fd(const struct egress *g);
 int egress_orders_fd(const struct egress *g);

@@ -18,7 +18,8 @@ enum question_kind {
 	 * number */
 	QUESTION_WATCH,
 	QUESTION_COMMAND, /* a command line, which is not started before */
-	/* a rule that the sandbox proposes (ward-ask); host "": a path */
+	/* a rule that the sandbox proposes (ward-ask); host "": a port to publish; port 0, too: a
+	 * path */
 	QUESTION_PROPOSAL,
 	/* a call of a tool, asked about by ward mcp serve; no sandbox asks it */
 	QUESTION_TOOL,
@@ -77,8 +78,9 @@ static inline const char *question_kind_name(unsigned kind)
 /* The field of the policy that the answer ALWAYS adds to. */
 static inline const char *question_field(const struct question *q)
 {
-	return q->kind == QUESTION_PROPOSAL && !*q->host ? "filesystem.host_mounts"
-							 : "network.egress_allowlist";
+	if (q->kind != QUESTION_PROPOSAL || *q->host)
+		return "network.egress_allowlist";
+	return q->port ? "network.ingress" : "filesystem.host_mounts";
 }
 
 /* How an answer came, as its sender says. */

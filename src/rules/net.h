@@ -26,6 +26,12 @@
 #define NET_MAKER_PORT 2
 #define NET_CONNECT_PORT 3128
 #define NET_SOCKS_PORT 1080
+/* http://ward.internal/, of the supervisor; the name stands in tables/root.def */
+#define NET_ASK4                                                                                   \
+	{                                                                                          \
+		127, 0, 0, 54                                                                      \
+	}
+#define NET_ASK_PORT 80
 /* Names are answered with addresses of this block. */
 #define NET_NAMES4                                                                                 \
 	{                                                                                          \
@@ -70,6 +76,7 @@ enum net_socket {
 	NET_MAKER6,
 	NET_PUBLISHED, /* listens on the host's loopback, for a port of the sandbox */
 	NET_RULES,     /* netlink: to change the rules with; the supervisor keeps it */
+	NET_ASK,       /* HTTP for programs inside, as ward-ask; the supervisor keeps it */
 	NET_SOCKETS
 };
 

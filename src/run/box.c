@@ -240,6 +240,7 @@ static int check_descriptors(struct ward_err *e)
 /* Allows the exec of a sandbox that is built: its run is on record, and no panic is in force. */
 static int release(struct box *b, struct ward_err *e)
 {
+	auto_fd ask_fd = -1;
 	int r = put_on_record(b, true, e);
 
 	if (r == 0)
@@ -253,7 +254,8 @@ static int release(struct box *b, struct ward_err *e)
 	if (r == 0)
 		r = b->engine->release(b->plan, &b->run, b->result, e);
 	if (r == 0 && b->egress)
-		r = egress_take(b->egress, &b->run, e);
+		r = egress_take(b->egress, &b->run, &ask_fd, e);
+	box_proposals_listen(b, take_fd(&ask_fd));
 	commands_mounted(b->plan);
 	children_mounted(b->plan);
 	inside_socket_mounted(b->plan->live->proposals);

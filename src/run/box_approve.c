@@ -210,7 +210,7 @@ bool box_is_never(const struct box *b, const struct question *q)
 	if (q->kind == QUESTION_CREDENTIAL && never_grants(never, q->rule))
 		return true;
 	if (q->kind == QUESTION_PROPOSAL && !*q->host)
-		return is_never_path(never, q->line);
+		return !q->port && is_never_path(never, q->line);
 	return rules && q->kind != QUESTION_WATCH && *q->host &&
 	       host_read(q->host, strlen(q->host), &host) == HOST_FINE && rules_never(rules, &host);
 }

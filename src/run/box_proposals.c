@@ -1,6 +1,7 @@
 /*
- * What programs inside ask with ward-ask (guest/ask.c). In: packets of any process inside, which
- * are copied once and read (approve/proposal.c). Out: the rules, the denials so far, or a question
+ * What programs inside ask with ward-ask (guest/ask.c), or over http://ward.internal/ (ask_http.c).
+ * In: packets and requests of any process inside, which are copied once and read
+ * (approve/proposal.c). Out: the rules, the denials so far, or a question
  * in the queue of all others; then the answer. Runs in the supervisor with the user's rights;
  * nothing here waits.
  *
@@ -24,12 +25,14 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "approve/proposal.h"
+#include "approve/proposal_http.h"
+#include "base/json.h"
 #include "base/io.h"
 #include "base/text.h"
 #include "event/result.h"
 #include "host/foreign_fds.h"
 #include "plan/path_view.h"
+#include "run/ask_http.h"
 #include "run/peer.h"
 #include "run/proposals.h"
 
@@ -39,6 +42,7 @@
 #define MINUTE_MS 60000
 #define TOLD_MAX 65536 /* bytes of one answer: what a socket holds */
 #define LISTENER 0
+#define HTTP_LISTENER UINT64_MAX
 
 enum state { ASKER_NEW, ASKER_WAITS, ASKER_TAKES };
 
@@ -49,12 +53,14 @@ struct asker {
 	uint64_t serial;
 	uint64_t generation; /* TAKES: of the rules that it waits for */
 	bool dropped;        /* while a message of its is received */
+	bool proposes;
+	struct ask_http *http; /* it asks over HTTP; owned */
 	struct question q;
 };
 
 struct box_proposals {
 	struct box *box;
-	int epoll_fd;
+	int epoll_fd, http_fd;      /* http_fd -1: there is no http://ward.internal/ */
 	uint64_t serial, receiving; /* from whom a message is received right now; 0: from none */
 	struct asker *askers[ASKERS_MAX]; /* owned */
 	size_t count;
@@ -81,6 +87,7 @@ int box_proposals_begin(struct box *b, struct ward_err *e)
 	if (!p)
 		return ward_fail(e, ENOMEM, "out of memory");
 	p->box = b;
+	p->http_fd = -1;
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll_fd < 0 || epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, live->listen_fd, &event) < 0)
 		return ward_fail_errno(e, "cannot answer for approvals.proposals");
@@ -89,6 +96,16 @@ int box_proposals_begin(struct box *b, struct ward_err *e)
 	if (foreign_fds_start(ASK_MAX + 1, &p->foreign, e) < 0)
 		return ward_wrap(e, "answering for approvals.proposals");
 	return 0;
+}
+
+void box_proposals_listen(struct box *b, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = HTTP_LISTENER };
+	struct box_proposals *p = b->proposals;
+	auto_fd listen_fd = fd;
+
+	if (p && fd >= 0 && epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+		p->http_fd = take_fd(&listen_fd);
 }
 
 int box_proposals_fd(const struct box *b)
@@ -114,6 +131,7 @@ static void drop(struct box_proposals *p, struct asker *a)
 		p->askers[at] = p->askers[--p->count];
 	(void)!epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, a->fd, NULL);
 	foreign_fds_close(p->foreign, &a->fd);
+	ask_http_free(a->http);
 	free(a);
 }
 
@@ -128,6 +146,7 @@ void box_proposals_end(struct box *b)
 		drop(p, p->askers[0]);
 	foreign_fds_close(p->foreign, &b->plan->live->proposals->listen_fd);
 	foreign_fds_end(p->foreign);
+	own_close_fd(&p->http_fd);
 	own_close_fd(&p->epoll_fd);
 	rules_free(p->rules);
 	free(p);
@@ -147,14 +166,41 @@ static bool send_one(const struct asker *a, enum ask_op op, int32_t value, const
 	return send(a->fd, packet, sizeof(m) + n, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 }
 
+static void tell_http(const struct asker *a, enum ask_status status, const char *text)
+{
+	static const char before[] = "ward-ask: ";
+	unsigned code = status == ASK_ALLOWED  ? 200
+			: status == ASK_DENIED ? 403
+			: status == ASK_USAGE  ? 400
+					       : 503;
+	auto_buf out = { 0 }, message = { 0 };
+	struct json j = { .out = &out };
+
+	if (status == ASK_ALLOWED && !a->proposes) {
+		ask_http_answer(a->fd, code, text);
+		return;
+	}
+	text += strncmp(text, before, strlen(before)) == 0 ? strlen(before) : 0;
+	buf_add(&message, text, strcspn(text, "\n"));
+	json_begin_object(&j, NULL);
+	json_bool(&j, "allowed", status == ASK_ALLOWED);
+	json_string(&j, "message", message.failed ? "out of memory" : buf_text(&message));
+	json_end_object(&j);
+	buf_puts(&out, "\n");
+	if (!out.failed)
+		ask_http_answer(a->fd, code, buf_text(&out));
+}
+
 /* All that there is to say, and the end; the asker is dropped. One that does not read gets less. */
 static void tell(struct box_proposals *p, struct asker *a, enum ask_status status, const char *text)
 {
 	const size_t room = ASK_MAX - sizeof(struct ask_message);
 	enum ask_op op = status == ASK_ALLOWED ? ASK_OUT : ASK_ERR;
 	size_t n = strlen(text);
-	bool fine = true;
+	bool fine = !a->http;
 
+	if (a->http)
+		tell_http(a, status, text);
 	for (size_t at = 0; at < n && at < TOLD_MAX && fine; at += room)
 		fine = send_one(a, op, 0, text + at, n - at < room ? n - at : room);
 	if (fine)
@@ -216,24 +262,46 @@ static const char *settle_path(const struct box *b, const char *path, enum ask_s
 	return NULL;
 }
 
+static const char *settle_port(const struct box *b, uint16_t port)
+{
+	const struct plan_net *net = &b->plan->net;
+
+	for (size_t i = 0; i < net->published_count; i++)
+		if (net->published[i].inside == port)
+			return "it is published already";
+	return NULL;
+}
+
+/* Makes the question; or why nobody is asked, and what that means. */
+static const char *settle(const struct box *b, const struct proposal *said, struct asker *a,
+			  enum ask_status *ret)
+{
+	const struct rules *rules = b->egress ? egress_rules(b->egress) : NULL;
+	bool path = said->verb == PROPOSAL_ALLOW && said->host.kind == HOST_NONE,
+	     host = said->verb == PROPOSAL_ALLOW && !path;
+	enum proposal_news news = host ? proposal_judge(rules, said) : PROPOSAL_UNLISTED;
+	auto_free char *real = path ? realpath(said->path, NULL) : NULL;
+
+	*ret = ASK_ALLOWED;
+	proposal_show(rules, said, real, news, a->serial, &a->q);
+	if (path)
+		return settle_path(b, said->path, ret);
+	if (!host)
+		return settle_port(b, said->port);
+	if (!proposal_is_public(said)) {
+		*ret = ASK_DENIED;
+		return "it is no public address: only who writes the policy can name it";
+	}
+	return news == PROPOSAL_NOTHING ? "the rules allow it already" : NULL;
+}
+
 static void propose(struct box_proposals *p, struct asker *a, const struct proposal *said)
 {
 	struct box *b = p->box;
-	const struct rules *rules = b->egress ? egress_rules(b->egress) : NULL;
-	bool path = said->host.kind == HOST_NONE;
-	enum proposal_news news = path ? PROPOSAL_UNLISTED : proposal_judge(rules, said);
-	enum ask_status status = ASK_ALLOWED;
-	const char *settled = path ? settle_path(b, said->path, &status) : NULL;
-	auto_free char *real = path ? realpath(said->path, NULL) : NULL;
+	enum ask_status status;
+	const char *settled = settle(b, said, a, &status);
 	int r;
 
-	proposal_show(rules, said, real, news, a->serial, &a->q);
-	if (news == PROPOSAL_NOTHING)
-		settled = "the rules allow it already";
-	if (!path && !proposal_is_public(said)) {
-		status = ASK_DENIED;
-		settled = "it is no public address: only who writes the policy can name it";
-	}
 	if (settled) {
 		tell_why(p, a, status, settled, "");
 	} else if (box_is_never(b, &a->q)) {
@@ -252,9 +320,30 @@ static void propose(struct box_proposals *p, struct asker *a, const struct propo
 	}
 }
 
-static void take_request(struct box_proposals *p, struct asker *a, const struct foreign_message *m)
+static void take_said(struct box_proposals *p, struct asker *a, const struct proposal *said)
 {
 	auto_buf out = { 0 };
+
+	a->proposes = said->verb >= PROPOSAL_ALLOW;
+	if (a->proposes) {
+		propose(p, a, said);
+		return;
+	}
+	if (is_too_often(p, false)) {
+		tell_why(p, a, ASK_FAILED, "too many requests in this minute", "try again later");
+		return;
+	}
+	if (said->verb == PROPOSAL_HELP)
+		buf_puts(&out, a->http ? proposal_http_usage : proposal_usage);
+	else if (said->verb == PROPOSAL_RULES)
+		box_tell_rules(p->box, said->json, &out);
+	else
+		box_tell_denials(p->box, said->json, &out);
+	tell(p, a, ASK_ALLOWED, buf_text(&out));
+}
+
+static void take_request(struct box_proposals *p, struct asker *a, const struct foreign_message *m)
+{
 	struct proposal said;
 	const char *wrong;
 
@@ -265,21 +354,7 @@ static void take_request(struct box_proposals *p, struct asker *a, const struct 
 			tell_why(p, a, ASK_USAGE, wrong, "see ward-ask --help");
 		return;
 	}
-	if (said.verb == PROPOSAL_ALLOW) {
-		propose(p, a, &said);
-		return;
-	}
-	if (is_too_often(p, false)) {
-		tell_why(p, a, ASK_FAILED, "too many requests in this minute", "try again later");
-		return;
-	}
-	if (said.verb == PROPOSAL_HELP)
-		buf_puts(&out, proposal_usage);
-	else if (said.verb == PROPOSAL_RULES)
-		box_tell_rules(p->box, said.json, &out);
-	else
-		box_tell_denials(p->box, said.json, &out);
-	tell(p, a, ASK_ALLOWED, buf_text(&out));
+	take_said(p, a, &said);
 }
 
 /* -- answers of a person */
@@ -303,9 +378,9 @@ static int put_into_effect(struct box *b, const struct question *q, enum questio
 	if (answer == QUESTION_ALWAYS)
 		return 0; /* the policy has it, for the next run */
 	ward_fail(e, EOPNOTSUPP,
-		  *q->host ? "this run has no network"
-			   : "a running sandbox cannot get "
-			     "another file");
+		  *q->host  ? "this run has no network"
+		  : q->port ? "a port cannot be published while a sandbox runs"
+			    : "a running sandbox cannot get another file");
 	return ward_remedy(e, "--always adds it to the policy, for the next run; or --deny");
 }
 
@@ -407,10 +482,36 @@ static void on_received(struct box_proposals *p, struct foreign_message *got)
 	foreign_message_free(p->foreign, got);
 }
 
-static void take_asker(struct box_proposals *p)
+/* One that asks over HTTP has sent something, or is gone. */
+static void on_http(struct box_proposals *p, struct asker *a)
 {
-	auto_fd fd = accept4(p->box->plan->live->proposals->listen_fd, NULL, NULL,
-			     SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct proposal said;
+	unsigned status = 0;
+	const char *why = "";
+	int r;
+
+	if (a->state != ASKER_NEW) {
+		if (ask_http_waits(a->fd))
+			return;
+		if (a->state == ASKER_WAITS)
+			(void)!box_ask(p->box, false, &a->q);
+		drop(p, a);
+		return;
+	}
+	r = ask_http_read(a->http, a->fd, &said, &status, &why);
+	if (r > 0) {
+		take_said(p, a, &said);
+	} else if (r < 0) {
+		if (r == -1)
+			ask_http_answer(a->fd, status, why);
+		drop(p, a);
+	}
+}
+
+static void take_asker(struct box_proposals *p, bool http)
+{
+	auto_fd fd = accept4(http ? p->http_fd : p->box->plan->live->proposals->listen_fd, NULL,
+			     NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = p->serial + 1 };
 	struct asker *a = fd < 0 ? NULL : calloc(1, sizeof(*a));
 
@@ -420,7 +521,8 @@ static void take_asker(struct box_proposals *p)
 	}
 	a->serial = ++p->serial;
 	a->fd = take_fd(&fd);
-	if (p->count == ASKERS_MAX) {
+	a->http = http ? ask_http_create() : NULL;
+	if (p->count == ASKERS_MAX || (http && !a->http)) {
 		tell_why(p, a, ASK_FAILED, "too many processes ask at one time", "try again later");
 		return;
 	}
@@ -441,12 +543,14 @@ void box_proposals_handle(struct box *b)
 	if (p->receiving || foreign_fds_is_full(p->foreign) ||
 	    epoll_wait(p->epoll_fd, &event, 1, 0) != 1)
 		return;
-	if (event.data.u64 == LISTENER) {
-		take_asker(p);
+	if (event.data.u64 == LISTENER || event.data.u64 == HTTP_LISTENER) {
+		take_asker(p, event.data.u64 == HTTP_LISTENER);
 		return;
 	}
 	a = find_asker(p, event.data.u64);
-	if (!a)
+	if (a && a->http)
+		on_http(p, a);
+	if (!a || a->http)
 		return;
 	p->receiving = a->serial;
 	foreign_fds_receive(p->foreign, a->fd, a->serial);

@@ -6,6 +6,8 @@
 
 /* Begins to answer ward-ask, where the plan has it and there is a person to ask. */
 must_check int box_proposals_begin(struct box *b, struct ward_err *e);
+/* Answers http://ward.internal/ there, too; takes the socket. -1: there is none. */
+void box_proposals_listen(struct box *b, int fd);
 /* Where the run has no network: rules that have approvals.never. p NULL: none. */
 const struct rules *box_proposals_rules(const struct box_proposals *p);
 /* The run is over: what waits gets no answer any more. */

@@ -4,6 +4,8 @@ import os
 import shutil
 import socket
 
+from harness import by_turns
+
 TOKEN = "ghp_" + "zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ" + "0mLq17"
 
 # file -> (content, the rules that must be found in it)
@@ -199,6 +201,7 @@ print(json.dumps({"version": "2.1.0", "runs": [{"results": results}]}))
 """
 
 
+@by_turns
 def test_other_scanners(t):
     """--scanner: a program of the host's looks at copies of the changes in a sandbox of its own;
     what it finds stands beside the diff and blocks; one that fails blocks, too."""

@@ -230,3 +230,78 @@ def test_where(t):
             f.write(json.dumps({"version": 1, "approvals": more}))
         r = t.ward("run", "-p", path, "--", "sh", "-c", "command -v ward-ask; ls /.ward", cwd=ws)
         t.check("ask" not in r.out, f"{more}: {r.out}")
+
+
+@by_turns
+def test_a_port(t):
+    """A port can only be put into the policy, for the next run."""
+    world = World(t)
+    box, ws = start(t, world)
+    for bad in ("0", "65536", "080", "x", "3000:4000"):
+        t.equal(got(ask(t, box, ws, "publish", bad, "--reason", "x"))[0], 2, bad)
+    process = ask(t, box, ws, "publish", "3000", "--reason", "to look at it")
+    q = asked(t)[0]
+    t.equal((q["kind"], q["subject"], q["line"]), ("proposal", "publish port 3000", "3000"), q)
+    t.equal(t.ward("approve", q["id"], "--run").rc, 125, "not for the run")
+    policy = os.path.join(t.fresh_dir("mine"), "ward.yaml")
+    r = t.ward("approve", q["id"], "--always", "--yes", "-p", policy)
+    t.equal(r.rc, 0, f"always ({r.err})")
+    t.equal(got(process)[:2], (0, "allowed from the next run on\n"), "told so")
+    t.contains(t.ward("plan", "-p", policy, "--", "true", cwd=ws).out, "3000", "the next run")
+
+
+WEB = r"""
+import http.client, json, sys
+def ask(method, path, body=None, host="ward.internal", **fields):
+    c = http.client.HTTPConnection("ward.internal", 80, timeout=60)
+    c.request(method, path, body, {"Host": host, **fields})
+    r = c.getresponse()
+    print(r.status, r.read().decode().strip().replace("\n", "|"), flush=True)
+if len(sys.argv) > 1:
+    ask("POST", sys.argv[1], json.dumps({"what": sys.argv[2], "reason": "the tests"}))
+    sys.exit()
+ask("GET", "/")
+ask("GET", "/rules")
+ask("GET", "/denials")
+ask("GET", "/rules", host="localhost")
+ask("GET", "/rules", Origin="http://evil.test")
+ask("GET", "/other")
+ask("PUT", "/allow", "{}")
+ask("POST", "/allow", "{}")
+ask("POST", "/allow", '{"what":"a.test","reason":"x","answer":"once"}')
+ask("POST", "/allow", json.dumps({"what": "a.test\0.evil.test", "reason": "x"}))
+ask("POST", "/allow", json.dumps({"what": "x.evil.test", "reason": "x"}))
+ask("POST", "/allow", json.dumps({"what": "a.test", "reason": "x" * 5000}))
+ask("POST", "/approve", json.dumps({"id": "1", "answer": "once"}))
+"""
+
+
+@by_turns
+def test_over_http(t):
+    """http://ward.internal/ is ward-ask for programs: rules, denials, proposals; nothing there
+    answers."""
+    world = World(t)
+    box, ws = start(t, world)
+    t.write(ws, {"web.py": WEB})
+    run = lambda *words: t.popen(t.ward_argv("exec", box, "/usr/bin/python3", "web.py", *words),
+                                 cwd=ws)
+    rc, out, err = got(run())
+    rows = [line.split(" ", 1) for line in out.splitlines()]
+    t.equal([int(row[0]) for row in rows],
+            [200, 200, 200, 421, 403, 404, 405, 400, 400, 400, 403, 413, 404], f"{out} {err}")
+    t.equal(json.loads(rows[1][1])["network"]["mode"], "restricted", "the rules")
+    t.equal(json.loads(rows[10][1])["allowed"], False, "approvals.never")
+    t.equal(questions(t), [], "nobody was asked")
+    process = run("/allow", "db.test:5432")
+    q = asked(t)[0]
+    t.equal((q["kind"], q["subject"]), ("proposal", "allow db.test:5432"), q)
+    t.equal(connected(t, connect(t, box, ws, "db.test")), ["db.test gaierror"], "not yet")
+    t.equal(t.ward("approve", q["id"], "--run").rc, 0, "for the run")
+    t.equal(json.loads(got(process)[1].split(" ", 1)[1]),
+            {"allowed": True, "message": "allowed"}, "told so")
+    t.equal(connected(t, connect(t, box, ws, "db.test")), ["db.test hello"], "at once")
+    process = t.popen(t.ward_argv("exec", box, "timeout", "1", "/usr/bin/python3", "web.py",
+                                  "/allow", "c.test"), cwd=ws)
+    asked(t)
+    got(process)
+    t.wait_until(lambda: not questions(t), 10, "whoever hangs up takes it back")

@@ -36,6 +36,7 @@ struct native_net {
 	const uint16_t *ports; /* of the policy, for kernels without nf_tables */
 	size_t port_count;
 	bool inward;                    /* ports are published */
+	bool asks;                      /* http://ward.internal/ is answered */
 	struct net_fd fds[NET_FDS_MAX]; /* written by the child */
 	size_t count;
 	bool by_port; /* there is no nf_tables */

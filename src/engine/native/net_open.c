@@ -92,6 +92,8 @@ static const struct listening listenings[] = {
 	{ NET_SOCKS, SOCK_STREAM, NET_SOCKS_PORT, false, false, { 127, 0, 0, 1 } },
 };
 
+static const struct listening asks = { NET_ASK, SOCK_STREAM, NET_ASK_PORT, false, false, NET_ASK4 };
+
 static const struct listening brought[] = {
 	{ NET_TPROXY4, SOCK_STREAM, NET_GATE_PORT, false, true, NET_GATE4 },
 	{ NET_TPROXY6, SOCK_STREAM, NET_GATE_PORT, true, true, { 0 } },
@@ -322,6 +324,8 @@ long native_net_open(struct native_child *c)
 	write_setting("/proc/sys/net/ipv4/tcp_max_tw_buckets", "1024");
 	for (size_t i = 0; i < ARRAY_LEN(listenings) && r == 0; i++)
 		r = open_listening(c, &listenings[i]);
+	if (r == 0 && c->net.asks)
+		r = open_listening(c, &asks);
 	if (r == 0 && c->net.inward)
 		r = open_inward(c, v6);
 	if (r < 0)

@@ -189,6 +189,7 @@ static int prepare_net(struct native_memory *m, const struct plan *p, struct war
 	net->ports = p->net.ports;
 	net->port_count = p->net.port_count;
 	net->inward = p->net.published_count > 0;
+	net->asks = p->proposals;
 	net->on = true;
 	return 0;
 }
