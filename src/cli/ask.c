@@ -89,6 +89,7 @@ static int build_spec(const struct options *o, struct spec *ret_spec, struct pro
 		.isolation = from_env("WARD_ISOLATION"),
 		.parent = from_env("WARD_PARENT"),
 		.channel = from_env("WARD_CHANNEL"),
+		.tool = from_env("WARD_TOOL"),
 		.workspace = o->workspace,
 		.cwd = o->cwd,
 		.options = o->fields,

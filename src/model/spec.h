@@ -38,6 +38,9 @@ struct spec_request {
 	const char *parent;
 	/* of the environment: its socket for messages, where it is such a child; NULL: none */
 	const char *channel;
+	/* of the environment: the call of a tool that the run is, as call_name() writes it; NULL:
+	 * none */
+	const char *tool;
 	/* of the plan and the sweep; borrowed, NULL: not shown */
 	struct progress *progress;
 	bool starts; /* it will be run: volumes that it names are made */
@@ -71,6 +74,7 @@ struct spec {
 	char digest[SHA256_HEX]; /* of that file and of what it extends; "": there is none */
 	const char *parent;      /* the run whose child this is; borrowed, NULL: none */
 	const char *channel;     /* the path of its socket for messages; borrowed, NULL: none */
+	const char *tool;        /* the request's; borrowed */
 	char *workspace;         /* absolute, links resolved */
 	char *cwd;               /* absolute */
 	bool starts;

@@ -620,6 +620,7 @@ int spec_build(const struct spec_request *r, struct spec *ret_spec, struct polic
 			  .own_env = r->own_env,
 			  .parent = r->parent && store_id_ns(r->parent) ? r->parent : NULL,
 			  .channel = r->channel,
+			  .tool = r->tool,
 			  .tty = r->tty,
 			  .observe = r->observe,
 			  .widened = r->widen,

@@ -79,6 +79,24 @@ static void report_restore(const struct box *b, const struct checkpoint *c)
 	event_emit(b->result->events, &v);
 }
 
+/* The run is the call of a tool: "TOOL\nAGENT\nFILE\nPOLICY". */
+static void report_tool(const struct box *b)
+{
+	static const uint8_t fields[] = { FIELD_OBJECT, FIELD_FROM, FIELD_PATH, FIELD_POLICY };
+	struct ward_event v = event_make(EVENT_TOOL, ACTION_ALLOW, NULL);
+	const char *at = b->plan->spec->tool;
+
+	for (size_t i = 0; at && i < ARRAY_LEN(fields); i++) {
+		size_t n = strcspn(at, "\n");
+
+		if (n)
+			event_bytes(&v, (enum event_field)fields[i], at, n);
+		at = at[n] ? at + n + 1 : NULL;
+	}
+	if (event_get(&v, FIELD_OBJECT))
+		event_emit(b->result->events, &v);
+}
+
 void box_report_start(struct box *b)
 {
 	const struct plan *p = b->plan;
@@ -114,6 +132,7 @@ void box_report_start(struct box *b)
 	event_text(&v, FIELD_NETWORK, modes[policy->net_mode]);
 	event_number(&v, FIELD_UID, (uint64_t)getuid());
 	event_emit(b->result->events, &v);
+	report_tool(b);
 	if (p->spec->restore)
 		report_restore(b, p->spec->restore);
 	b->sample_at_ms = b->started_ms + SAMPLE_MS;

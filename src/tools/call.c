@@ -183,6 +183,20 @@ static void drop_choices(void)
 	unsetenv("WARD_ISOLATION");
 }
 
+int call_name(const char *tool, const char *agent, const char *file, const char *policy,
+	      struct ward_err *e)
+{
+	const char *const parts[] = { tool, agent, file, policy };
+	auto_buf text = { 0 };
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+		buf_printf(&text, "%s%s", i ? "\n" : "",
+			   parts[i] && !strchr(parts[i], '\n') ? parts[i] : "");
+	if (text.failed || setenv("WARD_TOOL", buf_text(&text), 1) < 0)
+		return ward_fail(e, ENOMEM, "out of memory");
+	return 0;
+}
+
 int call_start(const struct strv *words, const int fds[3], pid_t *ret_pid, struct ward_err *e)
 {
 	pid_t parent = getpid(), pid = fork();

@@ -59,6 +59,10 @@ must_check int call_words(const struct call_place *at, const struct policy *p, c
 must_check int call_words_in(const struct call_place *at, const struct buf *document,
 			     const char *cwd, char *const *argv, struct strv *ret_words,
 			     struct ward_err *e);
+/* Says which call of which tool the next run is, for its journal: agent and policy (the file that
+ * it may not exceed) may be NULL. A name with a line end is left out. */
+must_check int call_name(const char *tool, const char *agent, const char *file, const char *policy,
+			 struct ward_err *e);
 /* Starts those words with these descriptors as 0-2; it dies with this process. */
 must_check int call_start(const struct strv *words, const int fds[3], pid_t *ret_pid,
 			  struct ward_err *e);

@@ -7,6 +7,7 @@
 #include "tools/invoke.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -22,15 +23,15 @@ void invoke_free(struct invoke_result *r)
 	*r = (struct invoke_result){ 0 };
 }
 
-int tools_make_policy(const struct tools_source *s, const struct tool_agent *agent,
-		      const struct tool_tool *tool, const char *empty, struct policy *ret,
-		      struct policy_errors *errors, struct ward_err *e)
+/* *ret_path: the file that the scope may not exceed, NULL: there is none; the caller frees. */
+static int make_policy(const struct tools_source *s, const struct tool_agent *agent,
+		       const struct tool_tool *tool, const char *empty, struct policy *ret,
+		       char **ret_path, struct policy_errors *errors, struct ward_err *e)
 {
 	const struct scope_place place = { s->workspace, s->home, empty };
-	auto_free char *path = NULL;
 	struct policy base = { 0 };
 	auto_strv wider = { 0 };
-	int r = tools_load_policy(s, agent, true, &base, &path, errors, e);
+	int r = tools_load_policy(s, agent, true, &base, ret_path, errors, e);
 	auto_buf shown = { 0 };
 
 	if (r < 0)
@@ -41,9 +42,18 @@ int tools_make_policy(const struct tools_source *s, const struct tool_agent *age
 		return r;
 	text_escape(&shown, wider.items[0]);
 	ward_fail(e, EPERM, "the scope of %s is wider than %.200s: %.300s%s", tool->head.name,
-		  path ? path : "what it may have without a policy", buf_text(&shown),
+		  *ret_path ? *ret_path : "what it may have without a policy", buf_text(&shown),
 		  wider.len > 1 ? ", and more" : "");
 	return ward_remedy(e, "ward check %.200s lists all of it", s->shown);
+}
+
+int tools_make_policy(const struct tools_source *s, const struct tool_agent *agent,
+		      const struct tool_tool *tool, const char *empty, struct policy *ret,
+		      struct policy_errors *errors, struct ward_err *e)
+{
+	auto_free char *path = NULL;
+
+	return make_policy(s, agent, tool, empty, ret, &path, errors, e);
 }
 
 /* What may be shown of the output, and what not. */
@@ -142,6 +152,8 @@ int tools_invoke(const struct invoke_request *r, struct invoke_result *ret,
 {
 	auto_place at = { 0 };
 	auto_call call = { 0 };
+	auto_free char *path = NULL;
+	auto_free char *real = NULL;
 	struct policy policy = { 0 };
 	int result;
 
@@ -155,10 +167,14 @@ int tools_invoke(const struct invoke_request *r, struct invoke_result *ret,
 	if (result == 0)
 		result = call_place_open(&at, e);
 	if (result == 0)
-		result = tools_make_policy(r->source, r->agent, r->tool, at.empty, &policy, errors,
-					   e);
+		result = make_policy(r->source, r->agent, r->tool, at.empty, &policy, &path, errors,
+				     e);
 	if (result == 0)
 		result = approve(r, &call, e);
+	real = path ? realpath(path, NULL) : NULL;
+	if (result == 0)
+		result = call_name(r->tool->head.name, r->agent ? r->agent->head.name : NULL,
+				   r->source->path, real, e);
 	if (result == 0)
 		result = start(r, &at, &policy, &call, &ret->call, e);
 	policy_clear(&policy);

@@ -658,6 +658,7 @@ static int prepare(struct children *c, const char *run, struct ward_err *e)
 	unsetenv("WARD_POLICY");
 	unsetenv("WARD_ISOLATION");
 	unsetenv("WARD_CHANNEL"); /* of this sandbox's own parent */
+	unsetenv("WARD_TOOL");    /* its children are no calls */
 	if (setenv("XDG_CONFIG_HOME", c->own.empty, 1) < 0 || setenv("WARD_PARENT", run, 1) < 0)
 		return ward_fail(e, ENOMEM, "out of memory");
 	sigemptyset(&set);
