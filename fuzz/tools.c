@@ -58,7 +58,7 @@ static void try_checks(const struct tools *t)
 	buf_free(&out);
 	check_free(&f);
 	f.file = "f";
-	check_growth(t, t, "/w", "/home/u", &f);
+	check_growth(t, t, "/w", "/home/u", NULL, &f);
 	assert(check_errors(&f) == 0 || t->file.tools.len);
 	for (size_t i = 0; i < f.len; i++) /* a path that cannot be compared counts as grown */
 		assert(f.items[i].rule == CHECK_STALE_SIGNOFF || f.items[i].rule == CHECK_GREW);

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "policy/policy_rule.h"
+#include "policy/secret_path.h"
 #include "policy/suffix.h"
 #include "tools/bind.h"
 #include "tools/scope.h"
@@ -120,28 +122,69 @@ static void check_nature(const struct tool_tool *tool, struct check_findings *f)
 
 /* -- scope */
 
+/* A home that no machine has: below it are the places of secrets, whoever's they are. */
+#define ANY_HOME "/home/~"
+
+/* As it is meant, however it was written; below the workspace it begins with /./. The caller
+ * frees. */
+static char *plain_path(const char *path)
+{
+	if (*path == '/')
+		return path_clean(path);
+	return *path == '~' && (path[1] == '/' || !path[1])
+		       ? path_join(ANY_HOME, path[1] ? path + 2 : ".")
+		       : path_join("/.workspace", path);
+}
+
+/* Directories that hold what many programs and people have. */
+static bool is_broad(const char *path)
+{
+	static const char *const broad[] = { "/",    ANY_HOME, "/home", "/root",    "/etc",
+					     "/var", "/usr",   "/tmp",  "/opt",     "/proc",
+					     "/sys", "/dev",   "/run",  "/boot",    "/mnt",
+					     "/lib", "/bin",   "/sbin", "/var/run", "/media" };
+
+	for (size_t k = 0; k < ARRAY_LEN(broad); k++)
+		if (strcmp(path, broad[k]) == 0)
+			return true;
+	/* somebody's whole home */
+	return strncmp(path, "/home/", 6) == 0 && path[6] && !strchr(path + 6, '/');
+}
+
+/* Whether it lies where secrets do, in whoever's home. */
+static bool is_secret(const char *path)
+{
+	size_t n = strncmp(path, "/home/", 6) == 0  ? 6 + strcspn(path + 6, "/")
+		   : path_is_beneath(path, "/root") ? 5
+						    : 0;
+	auto_free char *home = strndup(path, n);
+
+	return !home || secret_is_path(path, n ? home : ANY_HOME);
+}
+
 static void check_paths(const struct tool_tool *tool, const struct strv *paths, const char *key,
 			struct check_findings *f)
 {
-	static const char *const broad[] = { "/",    "~",    "~/",   "/home", "/root",
-					     "/etc", "/var", "/usr", "/tmp",  "/opt" };
+	const struct place at = tools_place(&tool->scope.head, key);
 
 	for (size_t i = 0; i < paths->len; i++) {
-		bool is = strchr(paths->items[i], '*') != NULL;
+		auto_free char *path = plain_path(paths->items[i]);
+		bool inside = path && path_is_beneath(path, "/.workspace");
 
-		for (size_t k = 0; k < ARRAY_LEN(broad); k++)
-			is |= strcmp(paths->items[i], broad[k]) == 0;
-		if (strcmp(paths->items[i], ".") == 0 && strcmp(key, "write") == 0 &&
-		    tool->scope.hosts.len) {
-			check_add(f, CHECK_BROAD_SCOPE, tools_place(&tool->scope.head, key), NULL,
+		if (path && strcmp(path, "/.workspace") == 0 && strcmp(key, "write") == 0 &&
+		    tool->scope.hosts.len)
+			check_add(f, CHECK_BROAD_SCOPE, at, NULL,
 				  "%s: writes the whole workspace and reaches hosts",
 				  tool->head.name);
-			continue;
-		}
-		if (is)
-			check_add(f, CHECK_BROAD_SCOPE, tools_place(&tool->scope.head, key), NULL,
+		else if (!path || strchr(paths->items[i], '*') || (!inside && is_broad(path)))
+			check_add(f, CHECK_BROAD_SCOPE, at, NULL,
 				  "%s: scope.%s: %s is more than a tool needs", tool->head.name,
 				  key, paths->items[i]);
+		else if (!inside && is_secret(path))
+			check_add(f, CHECK_BROAD_SCOPE, at,
+				  "credentials of the policy, which the tool never holds",
+				  "%s: scope.%s: %s is a place of secrets", tool->head.name, key,
+				  paths->items[i]);
 	}
 }
 
@@ -173,11 +216,20 @@ static void check_hosts(const struct tool_tool *tool, const char *suffixes, size
 		check_add(f, CHECK_BROAD_SCOPE, tools_place(&s->head, "syscalls"), NULL,
 			  "%s: scope.syscalls: build is for compilers and debuggers",
 			  tool->head.name);
-	for (size_t i = 0; i < s->env.len; i++)
-		if (strchr(s->env.items[i], '*') && !strchr(s->env.items[i], '='))
+	for (size_t i = 0; i < s->env.len; i++) {
+		const char *entry = s->env.items[i];
+
+		if (strchr(entry, '='))
+			continue;
+		if (strchr(entry, '*'))
 			check_add(f, CHECK_BROAD_SCOPE, tools_place(&s->head, "env"), NULL,
 				  "%s: scope.env: %s passes variables without naming them",
-				  tool->head.name, s->env.items[i]);
+				  tool->head.name, entry);
+		else if (secret_is_word(entry))
+			check_add(f, CHECK_BROAD_SCOPE, tools_place(&s->head, "env"),
+				  "credentials: [NAME] of a grant, which the tool never holds",
+				  "%s: scope.env: %s may hold a secret", tool->head.name, entry);
+	}
 	if (s->credentials.len && !s->hosts.len)
 		check_add(f, CHECK_FALSE_NATURE, tools_place(&s->head, "credentials"), NULL,
 			  "%s: scope.credentials without scope.hosts", tool->head.name);
@@ -185,21 +237,99 @@ static void check_hosts(const struct tool_tool *tool, const char *suffixes, size
 
 /* -- parameters */
 
+static const char *base_name(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return slash ? slash + 1 : program;
+}
+
 /* Programs that read one of their arguments as a program. */
 static bool is_interpreter(const char *program)
 {
-	static const char *const names[] = { "sh",    "bash",    "dash",    "zsh",  "ksh",
-					     "fish",  "python",  "python3", "perl", "ruby",
-					     "node",  "php",     "awk",     "gawk", "mawk",
-					     "sed",   "env",     "xargs",   "eval", "lua",
-					     "jq",    "find",    "busybox", "ssh",  "sudo",
-					     "nohup", "timeout", "watch",   "make", "tclsh" };
-	const char *base = strrchr(program, '/');
+	static const char *const names[] = {
+		"sh",     "bash",  "dash",    "zsh",   "ksh",  "fish",  "python",  "python3",
+		"perl",   "ruby",  "node",    "php",   "awk",  "gawk",  "mawk",    "sed",
+		"env",    "xargs", "eval",    "lua",   "jq",   "find",  "busybox", "ssh",
+		"sudo",   "nohup", "timeout", "watch", "make", "tclsh", "nice",    "setsid",
+		"stdbuf", "doas",  "su",      "expect"
+	};
 
-	base = base ? base + 1 : program;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(names[i], base) == 0)
+		if (strcmp(names[i], base_name(program)) == 0)
 			return true;
+	return false;
+}
+
+/* Whether all that stands behind this program's first argument is one: a remote shell's words, a
+ * database's statements and commands. */
+static bool runs_its_words(const char *program)
+{
+	static const char *const names[] = { "ssh", "sqlite3", "parallel" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(names[i], base_name(program)) == 0)
+			return true;
+	return false;
+}
+
+/* Options behind which interpreters expect code. */
+static bool expects_code(const char *option)
+{
+	static const char *const names[] = { "-c",     "-e",        "-E",      "-lc",  "-ic",
+					     "-ec",    "-xc",       "-r",      "-p",   "--command",
+					     "--eval", "--execute", "--print", "-exec" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(names[i], option) == 0)
+			return true;
+	return false;
+}
+
+/* Options of programs that are no interpreters, and run what they are given with those. */
+static bool runs_value(const char *program, const char *option, size_t n)
+{
+	static const struct {
+		const char *program, *option;
+	} pairs[] = { { "git", "-c" },
+		      { "git", "--upload-pack" },
+		      { "git", "--exec" },
+		      { "psql", "-c" },
+		      { "psql", "--command" },
+		      { "mysql", "-e" },
+		      { "mysql", "--execute" },
+		      { "mariadb", "-e" },
+		      { "mariadb", "--execute" },
+		      { "tar", "--to-command" },
+		      { "tar", "-I" },
+		      { "tar", "--use-compress-program" },
+		      { "rsync", "-e" },
+		      { "rsync", "--rsh" },
+		      { "vim", "-c" },
+		      { "docker", "--entrypoint" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+		if (strcmp(pairs[i].program, base_name(program)) == 0 &&
+		    strlen(pairs[i].option) == n && memcmp(pairs[i].option, option, n) == 0)
+			return true;
+	return false;
+}
+
+/* Whether a text in entry i of run would be code. */
+static bool becomes_code(const struct tool_tool *tool, size_t i)
+{
+	const char *before = tool->run.items[i - 1], *entry = tool->run.items[i];
+
+	if (is_interpreter(tool->run.items[0]) && (before[0] == '-' || i == 1))
+		return true;
+	for (size_t k = 0; k < i; k++) {
+		if (runs_its_words(tool->run.items[k]) && i > k + 1)
+			return true;
+		if ((k > 0 && is_interpreter(tool->run.items[k]) && expects_code(before)) ||
+		    runs_value(tool->run.items[k], before, strlen(before)) ||
+		    (*entry == '-' && runs_value(tool->run.items[k], entry, strcspn(entry, "={"))))
+			return true;
+	}
 	return false;
 }
 
@@ -216,11 +346,19 @@ static bool is_free_text(const struct tool_param *p)
 	return p->type == PARAM_STRING && !p->pattern;
 }
 
+/* Whether the text around a parameter makes it a part of a path: notes/{name}. URLs are not. */
+static bool is_path_part(const char *entry, const struct bind_piece *piece)
+{
+	const char *behind = piece->text + piece->len + 1;
+
+	return !strstr(entry, "://") &&
+	       ((piece->text >= entry + 2 && piece->text[-2] == '/') || *behind == '/');
+}
+
 static void check_run(const struct tool_tool *tool, struct check_findings *f)
 {
 	for (size_t i = 1; i < tool->run.len; i++) {
 		const char *at = tool->run.items[i], *wrong;
-		const char *before = tool->run.items[i - 1];
 		bool first = bind_can_be_option(tool, i);
 		struct bind_piece piece;
 
@@ -233,8 +371,13 @@ static void check_run(const struct tool_tool *tool, struct check_findings *f)
 					  NULL,
 					  "%s: --%s can begin with - and would be an option of %s",
 					  tool->head.name, p->head.name, tool->run.items[0]);
-			if (p && is_free_text(p) && is_interpreter(tool->run.items[0]) &&
-			    (before[0] == '-' || i == 1))
+			if (p && is_free_text(p) && is_path_part(tool->run.items[i], &piece))
+				check_add(f, CHECK_PATH_PARAMETER, tools_place(&p->head, "type"),
+					  "pattern: \"[A-Za-z0-9_-]+\"",
+					  "%s: --%s stands within a path, and .. in it leaves the "
+					  "directory",
+					  tool->head.name, p->head.name);
+			if (p && is_free_text(p) && becomes_code(tool, i))
 				check_add(f, CHECK_CODE_INJECTION, tools_place(&p->head, NULL),
 					  NULL, "%s: --%s becomes code or a command of %s",
 					  tool->head.name, p->head.name, tool->run.items[0]);
@@ -269,11 +412,9 @@ static bool fetches(const char *program)
 {
 	static const char *const names[] = { "npx",  "bunx", "pnpx", "uvx",    "pipx",   "npm",
 					     "pnpm", "yarn", "uv",   "docker", "podman", "deno" };
-	const char *base = strrchr(program, '/');
 
-	base = base ? base + 1 : program;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strcmp(names[i], base) == 0)
+		if (strcmp(names[i], base_name(program)) == 0)
 			return true;
 	return false;
 }
@@ -290,15 +431,95 @@ static bool is_exact(const char *word)
 	       !strpbrk(at + 1, "xX*^~<>| ");
 }
 
+/* Words of those programs that are no package: npm exec, uv tool run. */
+static bool is_verb(const char *word)
+{
+	static const char *const words[] = { "exec",   "x",       "dlx",       "run", "tool",
+					     "create", "install", "container", "--" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (strcmp(words[i], word) == 0)
+			return true;
+	return false;
+}
+
+/* Options whose value is a package; others that take one are for docker, whose image is the only
+ * thing with a digest. */
+static bool names_package(const char *option)
+{
+	static const char *const names[] = { "-p", "--package", "--from", "--with", "--spec" };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(names[i], option) == 0)
+			return true;
+	return false;
+}
+
+static bool is_container(const char *program)
+{
+	return strcmp(base_name(program), "docker") == 0 ||
+	       strcmp(base_name(program), "podman") == 0;
+}
+
+/* Whether every package that a command line from this word on fetches is exact: those that options
+ * name, or else the first word that is none. What stands behind is the server's own. */
+static bool packages_are_exact(const struct strv *command, size_t from)
+{
+	bool container = is_container(command->items[from]), named = false;
+
+	for (size_t k = from + 1; k < command->len; k++) {
+		const char *word = command->items[k], *equals = strchr(word, '=');
+		auto_free char *option = equals ? strndup(word, (size_t)(equals - word)) : NULL;
+
+		if (container && strstr(word, "@sha256:"))
+			return true;
+		if (container || is_verb(word))
+			continue;
+		if (*word == '-' && option && names_package(option)) {
+			if (!is_exact(equals + 1))
+				return false;
+			named = true;
+		} else if (names_package(word) && k + 1 < command->len) {
+			if (!is_exact(command->items[++k]))
+				return false;
+			named = true;
+		} else if (*word != '-') {
+			return named || is_exact(word);
+		}
+	}
+	return named;
+}
+
+/* The program that fetches may stand behind others: env A=b npx. */
+static bool is_pinned(const struct strv *command)
+{
+	for (size_t k = 0; k < command->len; k++) {
+		const char *word = command->items[k];
+
+		if (fetches(word))
+			return packages_are_exact(command, k);
+		/* a shell's line is not read, and can fetch anything */
+		if (k && expects_code(command->items[k - 1]) && is_interpreter(command->items[0]))
+			for (const char *at = word; *at; at += strcspn(at, " ;&|(") + 1) {
+				char first[16];
+
+				snprintf(first, sizeof(first), "%.*s", (int)strcspn(at, " ;&|("),
+					 at);
+				if (fetches(first))
+					return false;
+				if (!at[strcspn(at, " ;&|(")])
+					break;
+			}
+	}
+	return true;
+}
+
 static void check_servers(const struct tools *t, struct check_findings *f)
 {
 	for (size_t i = 0; i < t->file.servers.len; i++) {
 		const struct tool_server *s = tools_at(server, &t->file.servers, i);
-		bool exact = !s->command.len || !fetches(s->command.items[0]);
 
-		for (size_t k = 1; k < s->command.len; k++)
-			exact |= s->command.items[k][0] != '-' && is_exact(s->command.items[k]);
-		if (!exact)
+		if (!is_pinned(&s->command))
 			check_add(f, CHECK_UNPINNED, tools_place(&s->head, "command"), NULL,
 				  "%s: the command fetches a package without an exact version",
 				  s->head.name);

@@ -47,9 +47,9 @@ void check_trifecta(const struct tools *t, const char *dir, const char *home,
 		    struct check_findings *f);
 /* Whether two different agents can pass something on through files. */
 bool check_agents_share(const struct tools *t, const char *dir, const char *home);
-/* What grew since base. */
+/* What grew since base; policies: what their policies allow more, a line each (NULL: nothing). */
 void check_growth(const struct tools *base, const struct tools *t, const char *dir,
-		  const char *home, struct check_findings *f);
+		  const char *home, const struct strv *policies, struct check_findings *f);
 
 /* Reports: one document each. */
 void check_report_text(const struct check_findings *f, struct buf *out);

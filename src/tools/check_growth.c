@@ -2,8 +2,8 @@
  * Privileges that grew. In: the tools.yaml of a base revision, and that of now. Out: a finding for
  * each thing that a tool may now and could not before, unless a sign-off that is new says exactly
  * that. What cannot be compared counts as grown: a changed command, host rule, schema or server.
- * A new tool is one change, with all that it may; an agent that gets a tool is another. Pure
- * functions.
+ * A new tool is one change, with all that it may; an agent that gets a tool is another. What the
+ * policies allow more is compared by the caller. Pure functions.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -164,14 +164,17 @@ static void compare_nature(struct growth *g, const struct tool_tool *old,
 			grew(g, tools_place(&b->head, keys[i].key), "tools.%s.nature.%s: %s",
 			     new->head.name, keys[i].key,
 			     keys[i].now == SAID_TRUE ? "true" : "false");
-	if (b->production && !a->production)
-		grew(g, tools_place(&b->head, "production"), "tools.%s.nature.production: true",
-		     new->head.name);
+	if (b->production != a->production)
+		grew(g, tools_place(&b->head, "production"), "tools.%s.nature.production: %s",
+		     new->head.name, b->production ? "true" : "false");
 	if (b->approval != APPROVAL_ALWAYS && a->approval == APPROVAL_ALWAYS)
 		grew(g, tools_place(&b->head, "approval"), "tools.%s.nature.approval: never",
 		     new->head.name);
 	if (new->scan == RESULT_REPORT && old->scan == RESULT_BLOCK)
 		grew(g, tools_place(&new->head, "scan"), "tools.%s.scan: report", new->head.name);
+	if (old->canary && !new->canary) /* it never ran before */
+		grew(g, tools_place(&new->head, "canary"), "tools.%s.canary: false",
+		     new->head.name);
 }
 
 /* The text of a part of the document, compared as it is written. */
@@ -245,7 +248,7 @@ static void compare_servers(struct growth *g)
 }
 
 void check_growth(const struct tools *base, const struct tools *t, const char *dir,
-		  const char *home, struct check_findings *f)
+		  const char *home, const struct strv *policies, struct check_findings *f)
 {
 	struct growth g = { base, t, dir, home, f, { 0 } };
 
@@ -257,6 +260,8 @@ void check_growth(const struct tools *base, const struct tools *t, const char *d
 		grew(&g, tools_place(&t->file.head, "policy"), "policy changed");
 	if (!same(base->file.workspace, t->file.workspace))
 		grew(&g, tools_place(&t->file.head, "workspace"), "workspace changed");
+	for (size_t i = 0; policies && i < policies->len; i++)
+		grew(&g, tools_place(&t->file.head, "policy"), "%s", policies->items[i]);
 	for (size_t i = 0; i < t->file.signoffs.len && i < ARRAY_LEN(g.used); i++) {
 		const struct tool_signoff *s = tools_at(signoff, &t->file.signoffs, i);
 

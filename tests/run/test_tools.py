@@ -248,15 +248,84 @@ def test_each_rule_denies_and_allows(t):
         t.equal([f["rule"] for f in findings(t, ws) if f["rule"] == rule], [], f"{rule} passes")
 
 
+HOSTED = {"hosts": ["a.example.com"]}
+CASES = (	# (rule, number of findings, tool)
+    *(("broad-scope", n, tool(scope={"read": [path]}))
+      for path, n in (("/", 1), ("/etc/", 1), ("/etc/../etc", 1), ("//", 1), ("~", 1), ("~/.", 1),
+                      ("/home/ann", 1), ("/home/ann/", 1), ("/proc", 1), ("/var/run", 1),
+                      ("~/.ssh", 1), ("~/.ssh/id_rsa", 1), ("/home/ann/.aws/credentials", 1),
+                      ("/root/.netrc", 1), ("/etc/shadow", 1), ("notes/*", 1), ("notes", 0),
+                      ("/home/ann/project", 0), ("~/project", 0), ("/etc/ssl/certs", 0),
+                      ("/usr/share/dict", 0), (".", 0))),
+    *(("broad-scope", n, tool(scope={**HOSTED, "write": [path]}, nature=OUT))
+      for path, n in ((".", 1), ("./", 1), ("notes/..", 1), ("out", 0))),
+    *(("broad-scope", n, tool(scope={"hosts": [host]}, nature=OUT))
+      for host, n in (("*", 1), ("*.com", 1), ("*.example.com", 0), ("0.0.0.0/0", 1),
+                      ("192.0.2.0/23", 1), ("192.0.2.0/24", 0), ("2001:db8::/32", 1))),
+    *(("broad-scope", n, tool(scope={"env": [name]}))
+      for name, n in (("AWS_*", 1), ("GITHUB_TOKEN", 1), ("DB_PASSWORD", 1),
+                      ("LANG", 0), ("MODE=fast", 0))),
+    ("broad-scope", 1, tool(scope={"syscalls": "build"})),
+    ("false-nature", 1, tool(scope={"credentials": ["a"]})),
+    *(("option-injection", n, tool(run, parameters={"x": x}))
+      for run, x, n in ((["ls", "{x}"], {}, 1), (["ls", "--", "{x}"], {}, 0),
+                        (["ls", "--name={x}"], {}, 0), (["ls", "{x...}"], {"list": True}, 1),
+                        (["ls", "{x}"], {"type": "integer"}, 1),
+                        (["ls", "{x}"], {"type": "integer", "min": 0}, 0),
+                        (["ls", "{x}"], {"pattern": "[a-z]+"}, 0),
+                        (["ls", "{x}"], {"type": "enum", "values": ["-l", "a"]}, 1),
+                        (["ls", "{x}"], {"type": "enum", "values": ["l", "a"]}, 0))),
+    *(("code-injection", n, tool(run, parameters={"x": {}}))
+      for run, n in ((["sh", "-c", "{x}"], 1), (["bash", "-lc", "ls {x}"], 1),
+                     (["/usr/bin/python3", "-c", "print({x})"], 1), (["awk", "{x}"], 1),
+                     (["env", "{x}"], 1), (["timeout", "5", "sh", "-c", "{x}"], 1),
+                     (["docker", "exec", "c", "sh", "-c", "{x}"], 1),
+                     (["uv", "run", "python", "-c", "{x}"], 1), (["ssh", "host", "--", "{x}"], 1),
+                     (["ssh", "host", "ls", "{x}"], 1), (["sqlite3", "--", "a.db", "{x}"], 1),
+                     (["git", "-c", "{x}", "log"], 1), (["psql", "--command={x}"], 1),
+                     (["tar", "--to-command={x}", "-xf", "a"], 1),
+                     (["git", "log", "--grep={x}"], 0), (["grep", "--", "{x}", "sh"], 0),
+                     (["echo", "sh", "--", "{x}"], 0))),
+    *(("path-parameter", n, tool(["cat", "--", entry], parameters={"x": x}))
+      for entry, x, n in (("notes/{x}", {}, 1), ("{x}/a.txt", {}, 1), ("notes/{x}.txt", {}, 1),
+                          ("notes/{x}", {"pattern": "[a-z]+"}, 0), ("notes-{x}", {}, 0),
+                          ("{x}", {"type": "path"}, 0))),
+    *(("no-approval", n, tool(nature=nature))
+      for nature, n in (({"destructive": True}, 1), ({"production": True}, 1),
+                        ({"destructive": True, "approval": "always"}, 0))),
+)
+
+
+def test_cases_of_each_rule(t):
+    """All in one file, so that it costs one start."""
+    ws = project(t, {f"x{i:03}": x for i, (_, _, x) in enumerate(CASES)})
+    found = [(f["rule"], f["message"].split(":")[0].split(" ")[0]) for f in findings(t, ws)]
+    for i, (rule, number, x) in enumerate(CASES):
+        t.equal(min(found.count((rule, f"x{i:03}")), 1), number, f"{rule}: {x}")
+
+
 def test_servers_are_pinned(t):
-    remote = {"description": "d", "mcp": {"server": "s"}, "scope": {}, "nature": NATURE}
+    remote = {"description": "d", "mcp": {"server": "s0"}, "scope": {}, "nature": NATURE}
     pin = "sha256:" + "0" * 64
-    for command, number in ((["npx", "-y", "pkg"], 1), (["npx", "-y", "@a/pkg@1.2.3"], 0),
-                            (["uvx", "pkg==1.*"], 1), (["uvx", "pkg==1.2"], 0),
-                            (["npx", "pkg@^1.2.0"], 1), (["python3", "/opt/server.py"], 0)):
-        ws = project(t, {"x": remote}, servers={"s": {"command": command, "pin": pin}})
-        t.equal(len(findings(t, ws)), number, str(command))
-    ws = project(t, {"x": remote}, servers={"s": {"command": ["python3", "x"]}})
+    commands = ((["npx", "-y", "pkg"], 1), (["npx", "-y", "@a/pkg@1.2.3"], 0),
+                (["uvx", "pkg==1.*"], 1), (["uvx", "pkg==1.2"], 0),
+                (["npx", "pkg@^1.2.0"], 1), (["python3", "/opt/server.py"], 0),
+                (["npx", "-y", "pkg", "a@1.2.3"], 1),
+                (["npx", "-y", "--package=a@1.2.3", "pkg"], 0),
+                (["npx", "-p", "a@latest", "b@1.2.3"], 1),
+                (["npm", "exec", "--", "a@1.2.3", "x"], 0), (["npm", "exec", "a"], 1),
+                (["uvx", "--from", "a==1.2", "a"], 0), (["uvx", "--from", "a", "b"], 1),
+                (["uvx", "--with", "a", "b==1.2"], 1), (["uv", "tool", "run", "a"], 1),
+                (["env", "A=b", "npx", "pkg"], 1),
+                (["sh", "-c", "cd /x && npx pkg"], 1), (["sh", "-c", "exec x"], 0),
+                (["docker", "run", "-i", "img:1.2"], 1),
+                (["docker", "run", "-i", "img@sha256:" + "0" * 64], 0))
+    ws = project(t, {"x": remote}, servers={f"s{i}": {"command": command, "pin": pin}
+                                            for i, (command, _) in enumerate(commands)})
+    found = [f["message"].split(":")[0] for f in findings(t, ws)]
+    for i, (command, number) in enumerate(commands):
+        t.equal(found.count(f"s{i}"), number, str(command))
+    ws = project(t, {"x": remote}, servers={"s0": {"command": ["python3", "x"]}})
     t.equal([f["rule"] for f in findings(t, ws)], ["unpinned-server"], "without a pin")
 
 
@@ -321,6 +390,64 @@ def git(ws, *words):
                    check=True, stdout=subprocess.DEVNULL)
 
 
+GROWTH = (	# the change, and what makes it: scope, nature, other keys of the tool
+    ("tools.x.scope.write + out", {"write": ["out"]}, {}, {}),
+    ("tools.x.scope.hosts + a.example.com", {"hosts": ["a.example.com"]}, {}, {}),
+    ("tools.x.scope.credentials + c", {"credentials": ["c"]}, {}, {}),
+    ("tools.x.scope.env + A", {"env": ["A"]}, {}, {}),
+    ("tools.x.scope.toolchains + go", {"toolchains": ["go"]}, {}, {}),
+    *((f"tools.x.scope.limits.{key}: {old} -> {new}", {"limits": {key: value}}, {}, {})
+      for key, value, old, new in (("timeout", 90, 60000, 90000),
+                                   ("memory", "2Gi", 1 << 30, 2 << 30), ("pids", 257, 256, 257),
+                                   ("disk", "2Gi", 1 << 30, 2 << 30),
+                                   ("output", "2Mi", 1 << 20, 2 << 20))),
+    ("tools.x.scope.syscalls is wider", {"syscalls": "build"}, {}, {}),
+    *((f"tools.x.nature.{key}: true", {}, {key: True}, {})
+      for key in ("private_data", "untrusted_content", "communicates_outside", "destructive",
+                  "production")),
+    ("tools.x.scan: report", {}, {}, {"scan": "report"}),
+    ("tools.x.stdin changed", {}, {}, {"stdin": True}),
+    ("tools.x.input changed", {}, {}, {"input": {"type": "object"}}),
+    ("tools.x.output changed", {}, {}, {"output": {"type": "object"}}),
+)
+
+
+def test_less_said_is_growth(t):
+    """What takes a tool out of a rule, or a policy away from above it, needs a word, too."""
+    safe = tool(scope={"hosts": ["a.example.com"], "methods": ["GET"]},
+                nature={**OUT, "production": True, "approval": "always"})
+    ws = project(t, {"x": safe, "bait": tool(canary=True)},
+                 {"ward.yaml": "network: {mode: restricted, egress_allowlist: [a.example.com]}\n",
+                  "b.yaml": "resources: {pids_limit: 64}\n"},
+                 agents={"a": {"tools": ["x", "bait"], "policy": "b.yaml"}})
+    git(ws, "init", "-q")
+    git(ws, "add", ".")
+    git(ws, "commit", "-qm", "base")
+
+    def grown(files, *tools, **more):
+        x, bait = tools or (safe, tool(canary=True))
+        t.write(ws, {"tools.yaml": json.dumps({"version": 1, "tools": {"x": x, "bait": bait}, **{
+            "agents": {"a": {"tools": ["x", "bait"], "policy": "b.yaml"}}, **more}}), **files})
+        return [f["message"] for f in findings(t, ws, "--base", "HEAD")
+                if f["rule"] == "privilege-grew"]
+
+    nature = {**NATURE, **OUT}
+    t.equal(grown({}, {**safe, "nature": nature}, tool(canary=True)),
+            ["tools.x.nature.production: false", "tools.x.nature.approval: never"], "nature")
+    t.equal(grown({}, {**safe, "scope": HOSTED}, tool(canary=True)),
+            ["tools.x.scope.methods + all"], "methods")
+    t.equal(grown({}, safe, tool()), ["tools.bait.canary: false"], "a decoy that would run")
+    t.equal(grown({}, agents={"a": {"tools": ["x", "bait"]}}), ["agents.a.policy changed"],
+            "an agent's policy")
+    t.equal(grown({"b.yaml": "resources: {pids_limit: 65}\n"}),
+            ["b.yaml: resources.pids_limit: 64 -> 65"], "what a policy says")
+    t.equal(grown({"b.yaml": "resources: {pids_limit: 9}\nprofile: claude\n"}),
+            ["b.yaml: extends or profile changed"], "what it builds on")
+    t.equal(grown({"b.yaml": "resources: {pids_limit: 9}\n"}), [], "narrower")
+    os.unlink(ws / "ward.yaml")
+    t.equal(grown({}), ["ward.yaml removed"], "no policy at all")
+
+
 def test_privileges_that_grew(t):
     ws = project(t, {"x": tool(scope={"read": ["notes"]}), "y": tool()})
     git(ws, "init", "-q")
@@ -341,6 +468,14 @@ def test_privileges_that_grew(t):
     t.equal(grown(wide), changes, "each thing that grew")
     t.equal(grown({"x": tool(["false"], {"read": ["notes"]}), "y": tool()}),
             ["tools.x.run changed"], "another command")
+    for change, scope, nature, more in GROWTH:
+        t.equal(grown({"x": tool(scope={"read": ["notes"], **scope}, nature=nature, **more),
+                       "y": tool()}), [change], change)
+    for more, named in (({"agents": {"a": {"tools": ["x"]}}}, ["agents.a.tools + x"]),
+                        ({"policy": "p.yaml"}, ["policy changed"]),
+                        ({"workspace": "out"}, ["workspace changed"]),
+                        ({"servers": {"s": {"command": ["x"]}}}, ["servers.s.command changed"])):
+        t.equal(grown(narrow, **more), named, str(more))
     signoffs = [{"change": c, "by": "ann", "reason": "why", "date": "2026-01-01"} for c in changes]
     t.equal(grown(wide, signoffs=signoffs[:2]), changes[2:], "one is not signed")
     t.equal(grown(wide, signoffs=signoffs), [], "all are signed")

@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "base/path.h"
 #include "base/text.h"
+#include "policy/policy.h"
 #include "policy/suffix.h"
 
 /* "FILE:LINE:COLUMN: message" of a reader. */
@@ -91,14 +93,98 @@ static int check_policies(const struct tools_source *s, struct check_findings *f
 	return r;
 }
 
+/* A policy file by itself, or the defaults. 1: it can be compared; 0: it has errors. */
+static int read_alone(const char *name, const struct buf *bytes, struct policy *ret,
+		      struct ward_err *e)
+{
+	struct policy_errors errors = { 0 };
+	int r = policy_defaults(ret, e);
+
+	if (r == 0)
+		r = policy_read(ret, name, (const uint8_t *)buf_text(bytes), bytes->len,
+				POLICY_FILE, &errors) == 0;
+	strv_free(&errors.lines);
+	return r;
+}
+
+/* Whether what a policy builds on is another. */
+static bool builds_on_others(const struct policy *old, const struct policy *new)
+{
+	static const enum policy_field fields[] = { POLICY_F_profile, POLICY_F_extends };
+	bool differs = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+		auto_free char *a = policy_text(old, fields[i]), *b = policy_text(new, fields[i]);
+
+		differs |= !a || !b || strcmp(a, b) != 0;
+	}
+	return differs;
+}
+
+/* What a policy allows more than in the base; one that is new only takes away. */
+static int compare_policy(const struct tools_source *s, const char *name, const char *revision,
+			  struct strv *grown, struct ward_err *e)
+{
+	auto_free char *path = path_join(s->dir, name);
+	struct policy old = { 0 }, new = { 0 };
+	auto_buf before = { 0 }, now = { 0 };
+	auto_strv wider = { 0 };
+	int r = *name == '/' ? 0 : check_read_base(s, name, revision, &before, e), sound = 0;
+
+	if (r <= 0 || !path)
+		return r < 0 ? r : path ? 0 : ward_fail(e, ENOMEM, "out of memory");
+	r = io_read_file(AT_FDCWD, path, TOOLS_BYTES_MAX, &now);
+	if (r == -ENOENT)
+		strv_addf(grown, "%s removed", name);
+	if (r < 0)
+		return 0; /* what cannot be read is a finding already */
+	sound = read_alone(name, &before, &old, e);
+	if (sound >= 0)
+		r = read_alone(name, &now, &new, e);
+	if (sound >= 0 && r > 0) {
+		if (policy_compare(&old, &new, &wider) < 0)
+			sound = ward_fail(e, ENOMEM, "out of memory");
+		if (sound == 0)
+			strv_addf(grown, "%s: the base cannot be read", name);
+		else if (sound > 0 && builds_on_others(&old, &new))
+			strv_addf(grown, "%s: extends or profile changed", name);
+	}
+	for (size_t i = 0; sound > 0 && i < wider.len; i++)
+		strv_addf(grown, "%s: %s", name, wider.items[i]);
+	policy_clear(&old);
+	policy_clear(&new);
+	return sound < 0 || r < 0 ? -e->code : 0;
+}
+
+/* Each policy that scopes may not exceed, once. */
+static int compare_policies(const struct tools_source *s, const char *revision, struct strv *grown,
+			    struct ward_err *e)
+{
+	auto_strv names = { 0 };
+	int r = 0;
+
+	strv_add(&names, s->t.file.policy ? s->t.file.policy : "ward.yaml");
+	for (size_t i = 0; i < s->t.file.agents.len; i++) {
+		const char *name = tools_at(agent, &s->t.file.agents, i)->policy;
+
+		if (name && !strv_has(&names, name))
+			strv_add(&names, name);
+	}
+	for (size_t i = 0; r == 0 && i < names.len; i++)
+		r = compare_policy(s, names.items[i], revision, grown, e);
+	return r == 0 && (names.failed || grown->failed) ? ward_fail(e, ENOMEM, "out of memory")
+							 : r;
+}
+
 static int check_base(const struct tools_source *s, const char *revision, struct check_findings *f,
 		      struct ward_err *e)
 {
 	static const char empty[] = "version: 1\ntools: {}\n";
 	struct policy_errors errors = { 0 };
+	auto_strv policies = { 0 };
 	auto_buf bytes = { 0 };
 	struct tools base;
-	int r = check_read_base(s, revision, &bytes, e);
+	int r = check_read_base(s, strrchr(s->path, '/') + 1, revision, &bytes, e);
 
 	if (r < 0)
 		return r;
@@ -111,11 +197,15 @@ static int check_base(const struct tools_source *s, const char *revision, struct
 		strv_free(&errors.lines);
 		r = tools_read(&base, s->shown, (const uint8_t *)empty, strlen(empty), &errors);
 	}
+	if (r < 0)
+		r = ward_fail(e, -r, "cannot read the base");
 	if (r == 0)
-		check_growth(&base, &s->t, s->workspace, s->home, f);
+		r = compare_policies(s, revision, &policies, e);
+	if (r == 0)
+		check_growth(&base, &s->t, s->workspace, s->home, &policies, f);
 	tools_free(&base);
 	strv_free(&errors.lines);
-	return r < 0 ? ward_fail(e, -r, "cannot read the base") : 0;
+	return r;
 }
 
 static int look(const struct options *o, struct tools_source *s, struct check_findings *f,

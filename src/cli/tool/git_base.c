@@ -58,8 +58,8 @@ static int ask_git(const struct tools_source *s, const char *git, const char *ve
 	return r;
 }
 
-int check_read_base(const struct tools_source *s, const char *revision, struct buf *ret,
-		    struct ward_err *e)
+int check_read_base(const struct tools_source *s, const char *path, const char *revision,
+		    struct buf *ret, struct ward_err *e)
 {
 	auto_free char *object = NULL;
 	auto_free char *commit = NULL;
@@ -69,7 +69,7 @@ int check_read_base(const struct tools_source *s, const char *revision, struct b
 
 	if (*revision == '-' || strpbrk(revision, " :\n\t"))
 		return ward_fail(e, EINVAL, "--base %.100s: expected a revision", revision);
-	if (asprintf(&object, "%s:./%s", revision, strrchr(s->path, '/') + 1) < 0)
+	if (asprintf(&object, "%s:./%s", revision, path) < 0)
 		object = NULL;
 	if (asprintf(&commit, "%s^{commit}", revision) < 0)
 		commit = NULL;
