@@ -195,10 +195,10 @@ _ward_options() {
 		other="--severity"
 		;;
 	check)
-		options="--replay --all --json --tools --base --format --score --help -h"
-		file=""
+		options="--replay --all --json --tools --base --format --score --unused --days --write --help -h"
+		file="--write"
 		directory=""
-		other="--base --format"
+		other="--base --format --days"
 		;;
 	watch)
 		options="--all --json --help -h"

@@ -424,12 +424,15 @@ complete -c ward -n '__fish_seen_subcommand_from scan' -l json -d 'print one JSO
 complete -c ward -n '__fish_seen_subcommand_from scan' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from scan' -F
 complete -c ward -n '__fish_seen_subcommand_from check' -l replay -d 'show what FILE would have refused in past runs, and what it would newly allow; JOURNAL is a run or a journal file; default: all runs of this workspace'
-complete -c ward -n '__fish_seen_subcommand_from check' -l all -d 'with --replay: the runs of all workspaces'
+complete -c ward -n '__fish_seen_subcommand_from check' -l all -d '--replay: the runs of all workspaces; --unused: those under any file'
 complete -c ward -n '__fish_seen_subcommand_from check' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from check' -l tools -d 'FILE is a tools.yaml, whatever its name is'
 complete -c ward -n '__fish_seen_subcommand_from check' -l base -x -d 'tools: compare with the file in this git revision; privileges that grew need a sign-off'
-complete -c ward -n '__fish_seen_subcommand_from check' -l format -x -d 'tools: text, json, sarif or junit; --score: text or json'
+complete -c ward -n '__fish_seen_subcommand_from check' -l format -x -d 'tools, --unused: text, json, sarif or junit; --score: text or json'
 complete -c ward -n '__fish_seen_subcommand_from check' -l score -d 'score the policy, and the tools beside it, against checklists and threats'
+complete -c ward -n '__fish_seen_subcommand_from check' -l unused -d 'name the grants of FILE, a policy or a tools.yaml, that no run of the last days used, and show the file without them'
+complete -c ward -n '__fish_seen_subcommand_from check' -l days -x -d '--unused: how many days; default: 30'
+complete -c ward -n '__fish_seen_subcommand_from check' -l write -r -F -d '--unused: write the narrowed file to FILE, which must not exist'
 complete -c ward -n '__fish_seen_subcommand_from check' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from check' -F
 complete -c ward -n '__fish_seen_subcommand_from watch' -l all -d 'the runs of all workspaces'

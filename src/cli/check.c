@@ -372,14 +372,17 @@ int verb_check(struct options *o)
 			  "nor in ../libexec/ward");
 		return say_error(&e, o->json, EXIT_REFUSED);
 	}
-	/* so has --replay */
-	if (o->replay || o->word_count > 1) {
-		ward_fail(&e, o->replay ? ENOENT : EINVAL,
-			  o->replay ? "--replay needs ward-explain, which is neither next to ward "
-				      "nor in ../libexec/ward"
-				    : "unexpected argument: %.200s",
-			  o->replay ? "" : o->words[1]);
-		return say_error(&e, o->json, o->replay ? EXIT_REFUSED : EXIT_USAGE);
+	/* so has what reads journals */
+	if (o->replay || o->check_unused) {
+		ward_fail(&e, ENOENT,
+			  "%s needs ward-explain, which is neither next to ward nor in "
+			  "../libexec/ward",
+			  o->replay ? "--replay" : "--unused");
+		return say_error(&e, o->json, EXIT_REFUSED);
+	}
+	if (o->word_count > 1) {
+		ward_fail(&e, EINVAL, "unexpected argument: %.200s", o->words[1]);
+		return say_error(&e, o->json, EXIT_USAGE);
 	}
 	if (!f.file && ask_policy_file(&found, &e) < 0)
 		return say_error(&e, o->json, EXIT_REFUSED);

@@ -58,8 +58,9 @@ struct options {
 	bool no_look;
 	/* tool, and check of tools */
 	const char *tools_file, *tools_agent, *tools_openapi, *check_base;
-	bool tools_mcp, tools_check, check_score;
-	bool mcp_session, mcp_project; /* mcp */
+	bool tools_mcp, tools_check, check_score, check_unused;
+	const char *check_days, *check_write; /* check --unused */
+	bool mcp_session, mcp_project;        /* mcp */
 	const char *http, *token_file, *approvals;
 	bool serve_dev, serve_debug;
 	const char *serve_listen, *serve_templates, *serve_state, *serve_max, *serve_quota,

@@ -1,4 +1,4 @@
-/* What the verbs of ward-explain share: explain, policy, check --replay. */
+/* What the verbs of ward-explain share: explain, policy, check --replay and --unused. */
 #ifndef WARD_CLI_EXPLAIN_PARTS_H
 #define WARD_CLI_EXPLAIN_PARTS_H
 
@@ -31,6 +31,7 @@ int explain_show(struct options *o);
 int policy_add(struct options *o);
 int policy_show(struct options *o);
 int check_replay(struct options *o);
+int check_unused(struct options *o);
 int watch_suggest(struct options *o);
 int evidence_collect(struct options *o);
 

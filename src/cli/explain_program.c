@@ -1,9 +1,10 @@
 /*
  * ward-explain: why something was refused (ward explain), the change that would allow it (ward
- * policy add), and what a new policy would do to past runs (ward check --replay). In: the command
- * line of ward, its verb first. Out: text, JSON, an exit code. A program of its own because it
- * reads and verifies journals, which the start of a sandbox must not pay for. Runs with the user's
- * rights; what it reads of journals may have been changed by any process that has them.
+ * policy add), what a new policy would do to past runs (ward check --replay), and what of a policy
+ * no run used (ward check --unused). In: the command line of ward, its verb first. Out: text, JSON,
+ * an exit code. A program of its own because it reads and verifies journals, which the start of a
+ * sandbox must not pay for. Runs with the user's rights; what it reads of journals may have been
+ * changed by any process that has them.
  */
 #include "cli/explain_parts.h"
 
@@ -19,7 +20,9 @@ static int run_verb(struct options *o)
 		return evidence_collect(o);
 	if (o->verb == VERB_WATCH)
 		return watch_suggest(o);
-	return o->verb == VERB_POLICY ? policy_add(o) : check_replay(o);
+	if (o->verb == VERB_POLICY)
+		return policy_add(o);
+	return o->check_unused ? check_unused(o) : check_replay(o);
 }
 
 static void reader_gone(unused_arg int signal_number)

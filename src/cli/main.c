@@ -195,10 +195,12 @@ int main(int argc, char **argv)
 	/* reads its own words, and comes back only where it is missing */
 	if (verb == VERB_AUDIT || verb == VERB_TOOL || verb == VERB_MCP)
 		try_program(argv[1], argv + 1);
-	if (verb == VERB_CHECK && is_about_tools(argv + 2))
+	if (verb == VERB_CHECK && !has_word(argv + 2, "--unused") && is_about_tools(argv + 2))
 		try_program("tool", argv);
 	if (verb == VERB_EXPLAIN || verb == VERB_POLICY || verb == VERB_WATCH ||
-	    verb == VERB_EVIDENCE || (verb == VERB_CHECK && has_word(argv + 2, "--replay")))
+	    verb == VERB_EVIDENCE ||
+	    (verb == VERB_CHECK &&
+	     (has_word(argv + 2, "--replay") || has_word(argv + 2, "--unused"))))
 		try_program("explain", argv);
 	if (verb >= 0)
 		return start_verb((enum verb)verb, argv + 2);

@@ -1,8 +1,8 @@
 /*
- * The journals of past runs, for what tries a policy on them: ward check --replay, ward watch
- * suggest. In: runs, files of journals, or neither: all runs of this workspace. Out: their events
- * in order, after all of a journal was verified; one that was changed is an error, and nothing of
- * it is used. Run by ward-explain with the user's rights.
+ * The journals of past runs, for what tries a policy on them: ward check --replay and --unused,
+ * ward watch suggest. In: runs, files of journals, or neither: all runs of this workspace. Out:
+ * their events in order, after all of a journal was verified; one that was changed is an error, and
+ * nothing of it is used. Run by ward-explain with the user's rights.
  */
 #include "cli/replay_journals.h"
 
@@ -123,12 +123,13 @@ static int replay_all(struct replay_source *w, int audit_fd, struct ward_err *e)
 	int r = audit_fd < 0 ? ward_fail(e, ENOENT, "there is no journal yet")
 			     : lines_runs(audit_fd, &runs, e);
 
-	if (r == 0 && !w->all)
+	if (r == 0 && !w->all && !w->wants)
 		r = workspace_here(&here, e);
 	if (r == 0 && here)
 		r = project_find(here, &project, NULL, e);
 	for (size_t i = 0; i < runs.len && r == 0; i++)
-		if (!here || is_here(audit_fd, runs.items[i], project ? project : here))
+		if (w->wants ? w->wants(w->context, audit_fd, runs.items[i])
+			     : !here || is_here(audit_fd, runs.items[i], project ? project : here))
 			r = replay_run(w, audit_fd, runs.items[i], e);
 	if (r == 0 && here && !w->runs)
 		strv_add(w->notes, "no run of this workspace is on record; --all compares with "

@@ -10,6 +10,8 @@ struct replay_source {
 	void (*begin)(void *context, const char *run);
 	/* One event of it. */
 	bool (*see)(void *context, const struct ward_event *v);
+	/* Without words: whether this run is wanted; NULL: those of this workspace are. */
+	bool (*wants)(void *context, int audit_fd, const char *run);
 	void *context;
 	bool all;           /* without words: the runs of all workspaces */
 	uint64_t runs;      /* how many there were */
