@@ -342,7 +342,8 @@ int verb_panic(struct options *o)
 	if (o->clear && !o->dead_man)
 		return clear(o);
 	if (!o->dead_man != !o->dead_after || (o->dead_man && o->clear)) {
-		ward_fail(&e, EINVAL, "--dead-man FILE and --after TIME go together, and alone");
+		ward_fail(&e, EINVAL,
+			  "--dead-man FILE needs --after TIME, and neither goes with --clear");
 		return say_usage(&e, o);
 	}
 	if (o->dead_man && await_dead_man(o, &e) < 0)

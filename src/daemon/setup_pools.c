@@ -84,8 +84,8 @@ static int read_list(struct setup *s, const char *option, const char *text,
 		struct pool *p;
 
 		if (!value)
-			return ward_fail(e, EINVAL, "--%s: TEMPLATE=..., not \"%s\"", option,
-					 entry);
+			return ward_fail(e, EINVAL, "--%s: expected TEMPLATE=..., got \"%s\"",
+					 option, entry);
 		*value++ = '\0';
 		p = pool_of(s, option, entry, e);
 		r = p ? read(p, value, e) : -EINVAL;

@@ -63,10 +63,12 @@ static int add(struct plan *p, size_t i, struct ward_err *e)
 		return ward_fail(e, EINVAL, FIELD "[%zu]: %s: neither a file nor a directory", i,
 				 path);
 	if (strcmp(real, "/") == 0)
-		return ward_fail(e, EINVAL, FIELD "[%zu]: %s: too wide", i, path);
+		return ward_fail(e, EINVAL, FIELD "[%zu]: %s: it is the whole file system", i,
+				 path);
 	if (!path_view_is_elsewhere(&view, real) || !path_view_is_elsewhere(&view, clean)) {
-		ward_fail(e, EINVAL, FIELD "[%zu]: %s: the sandbox sees it: nobody would be asked",
-			  i, path);
+		ward_fail(e, EINVAL,
+			  FIELD "[%zu]: %s: the sandbox sees it anyway, so no question is asked", i,
+			  path);
 		return ward_remedy(e, "remove it here, or hide it, or do not mount it");
 	}
 	strv_add(&p->asks, clean);

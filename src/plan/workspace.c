@@ -122,8 +122,11 @@ static int named_cwd(const char *workspace, const char *wanted, char **ret_path,
 	text_escape(&shown, wanted);
 	if (!path)
 		return ward_fail(e, ENOMEM, "out of memory");
-	if (*wanted != '/' && !path_is_beneath(path, workspace))
-		return ward_fail(e, EXDEV, "-C %s leaves the workspace", buf_text(&shown));
+	if (*wanted != '/' && !path_is_beneath(path, workspace)) {
+		ward_fail(e, EXDEV, "-C %s leaves the workspace", buf_text(&shown));
+		return ward_remedy(e, "name the workspace with -w DIR, or mount the directory and "
+				      "give its whole path");
+	}
 	if (path_is_beneath(path, workspace)) {
 		const char *rest = path + strlen(workspace);
 
@@ -131,8 +134,10 @@ static int named_cwd(const char *workspace, const char *wanted, char **ret_path,
 		if (root < 0)
 			return ward_fail_errno(e, "cannot open the workspace");
 		dir = path_open_beneath(root, *rest ? rest + 1 : ".", O_PATH | O_DIRECTORY, e);
-		if (dir < 0)
-			return ward_wrap(e, "-C %s", buf_text(&shown));
+		if (dir < 0) {
+			ward_wrap(e, "-C %s", buf_text(&shown));
+			return ward_remedy(e, "make it, or name a directory of the workspace");
+		}
 	}
 	*ret_path = take_ptr(path);
 	return 0;

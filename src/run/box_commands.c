@@ -276,7 +276,8 @@ static int program_fd(struct box_commands *c, const struct asker *a, struct ward
 static int check_now(const struct box *b, const struct asker *a, struct ward_err *e)
 {
 	if (b->commands->running == RUNNING_MAX) {
-		ward_fail(e, EAGAIN, "%d programs that ward has started run already", RUNNING_MAX);
+		ward_fail(e, EAGAIN, "%d programs that ward started for this sandbox still run",
+			  RUNNING_MAX);
 		return ward_remedy(e, "wait until one of them has ended");
 	}
 	if (never_program(&b->plan->spec->policy.appr_never, a->said.program))
@@ -313,7 +314,7 @@ static int start(struct box_commands *c, struct asker *a, struct ward_err *e)
 		return ward_fail(e, E2BIG, "the command line is too long");
 	if (io_sendmsg_fds(b->run.control_fd, packet.data, packet.len, fds, COMMAND_FDS + 1,
 			   MSG_DONTWAIT) != (ssize_t)packet.len)
-		return ward_fail_errno(e, "ward-init does not take the command");
+		return ward_fail_errno(e, "cannot send the command to ward-init");
 	notify_expect(b->notify, m.tag, m.a, packet.data + sizeof(m), packet.len - sizeof(m));
 	a->tag = m.tag;
 	a->state = ASKER_RUNS;
@@ -531,7 +532,9 @@ static void on_message(struct box_commands *c, struct asker *a, struct foreign_m
 		if (!take_request(c, a, got))
 			drop(c, a);
 		else if (c->held_bytes > HELD_MAX)
-			refuse(c, a, "the command lines that wait are too long in all", "");
+			refuse(c, a,
+			       "the command lines that wait for an answer are too long together",
+			       "");
 		else
 			decide(c, a);
 	} else if (got->len <= 0)

@@ -233,6 +233,6 @@ def test_many_run(t):
     q = asked(t)
     t.equal([x["subject"] for x in q], ["/usr/bin/cat a"], "it still asks")
     lines = got(process)[1].splitlines()
-    t.equal(lines, ["{'ward: /usr/bin/sleep: 48 programs that ward has started run already\\n'}",
-                    "TimeoutError"], "what the others were told")
+    t.equal(lines, ["{'ward: /usr/bin/sleep: 48 programs that ward started for this sandbox still "
+                    "run\\n'}", "TimeoutError"], "what the others were told")
     t.equal(t.ward("exec", box, "true", cwd=ws).rc, 0, "and ward exec has room")

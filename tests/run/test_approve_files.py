@@ -229,11 +229,11 @@ def test_policy(t):
     d = data(t, a="x")
     ws = t.workspace({"file": "x"})
     for document, words in (
-            ({"filesystem": {"ask": [os.path.join(ws, "file")]}}, "nobody would be asked"),
-            ({"filesystem": {"ask": ["/usr/bin"]}}, "nobody would be asked"),
-            ({"filesystem": {"ask": ["/"]}}, "too wide"),
+            ({"filesystem": {"ask": [os.path.join(ws, "file")]}}, "no question is asked"),
+            ({"filesystem": {"ask": ["/usr/bin"]}}, "no question is asked"),
+            ({"filesystem": {"ask": ["/"]}}, "the whole file system"),
             ({"filesystem": {"ask": [os.path.join(d, "none")]}}, "No such file"),
-            ({"filesystem": {"ask": [d], "host_mounts": [d]}}, "nobody would be asked"),
+            ({"filesystem": {"ask": [d], "host_mounts": [d]}}, "no question is asked"),
             ({"filesystem": {"ask": [d]}, "process": {"commands": {"allow": ["true"]}}},
              "could be executed")):
         p = os.path.join(t.fresh_dir("policy"), "ward.yaml")

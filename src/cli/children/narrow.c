@@ -259,7 +259,8 @@ static int set_pair(struct cut *c, const struct child_option *o)
 
 	text_escape(&shown, o->value);
 	if (!field)
-		return ward_fail(c->e, EINVAL, "--set %.200s: FIELD=VALUE", buf_text(&shown));
+		return ward_fail(c->e, EINVAL, "--set %.200s: expected FIELD=VALUE",
+				 buf_text(&shown));
 	for (size_t i = 0; i < ARRAY_LEN(settable); i++)
 		if (strcmp(settable[i], field) == 0)
 			return policy_set(c->p, field, sign + 1, false, POLICY_CLI, c->e);

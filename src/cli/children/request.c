@@ -98,7 +98,7 @@ static int add_option(struct words *w, const char *word, struct child_request *r
 					   "63, and not parent");
 	}
 	if (ret->option_count == CHILD_OPTIONS_MAX)
-		return ward_fail(e, E2BIG, "more than %d options", CHILD_OPTIONS_MAX);
+		return ward_fail(e, E2BIG, "a child takes at most %d options", CHILD_OPTIONS_MAX);
 	ret->options[ret->option_count++] = (struct child_option){
 		.kind = f->kind, .name = f->name, .field = f->field, .value = value
 	};
@@ -162,11 +162,13 @@ static int read_receive(struct words *w, struct child_request *ret, struct ward_
 	word = next(w);
 	number = next(w);
 	if (!ret->name || w->left || (word && (strcmp(word, "--wait") != 0 || !number)))
-		return ward_fail(e, EINVAL, "ward receive CHANNEL [--wait SECONDS]");
+		return ward_fail(
+			e, EINVAL,
+			"ward receive needs a channel: ward receive CHANNEL [--wait SECONDS]");
 	if (!word)
 		return 0;
 	if (!*number || strlen(number) > 6 || strspn(number, "0123456789") != strlen(number))
-		return ward_fail(e, EINVAL, "--wait: a number of seconds");
+		return ward_fail(e, EINVAL, "--wait: expected a number of seconds");
 	for (; *number; number++)
 		ret->wait_s = ret->wait_s * 10 + (unsigned)(*number - '0');
 	return 0;

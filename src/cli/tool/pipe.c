@@ -85,7 +85,8 @@ static int read_stage(const struct tools_source *s, const char *text, struct sta
 			const struct tool_param *p;
 
 			if (next == ret->tool->parameters.len)
-				return ward_fail(e, EINVAL, "%s has only %zu parameters",
+				return ward_fail(e, EINVAL,
+						 "too many arguments: %s has %zu parameters",
 						 ret->tool->head.name, next);
 			p = tools_at(param, &ret->tool->parameters, next);
 			name = ret->words.items[i];
