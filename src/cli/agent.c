@@ -11,14 +11,18 @@
 #include "cli/agent.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/io.h"
 #include "cli/ask.h"
 #include "cli/question.h"
 #include "plan/plan.h"
 #include "plan/profile.h"
 
 #define NOT_FOUND 127
+#define POLICY_BYTES_MAX (1024 * 1024)
 
 /* What agents have no business with; a file may hide more, --set filesystem.hide=[] less. */
 static const char hidden[][24] = { ".env", ".env.local", ".env.*.local", ".env.production",
@@ -157,11 +161,23 @@ static int make_line(const struct agent *a, const struct given *g, struct strv *
 	return line->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
+/* Whether a policy file may name an image. It is not read here as ward run reads it: a word in it
+ * is enough. */
+static bool may_name_image(const char *name)
+{
+	auto_buf text = { 0 };
+	struct stat st;
+
+	return stat(name, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (io_read_file(AT_FDCWD, name, POLICY_BYTES_MAX, &text) < 0 ||
+		strstr(buf_text(&text), "image") || strstr(buf_text(&text), "extends"));
+}
+
 /* A root that is not the host's may have the program. */
 static bool may_be_elsewhere(const struct given *g)
 {
 	return options_name_image(g->before) || options_name_image(g->behind) ||
-	       access("ward.yaml", F_OK) == 0 || access("ward.json", F_OK) == 0;
+	       may_name_image("ward.yaml") || may_name_image("ward.json");
 }
 
 static int run_agent(const struct agent *a, const struct given *g, struct strv *line,
@@ -180,10 +196,6 @@ static int run_agent(const struct agent *a, const struct given *g, struct strv *
 	if (options_read(VERB_RUN, line->items, &run, e) < 0)
 		return say_error(e, json, EXIT_REFUSED);
 	code = verb_run(&run);
-	if (code == NOT_FOUND && !a->file) {
-		fail_missing(a, e);
-		say_error(e, false, code);
-	}
 	options_clear(&run);
 	return code;
 }
@@ -231,7 +243,10 @@ int verb_agent(struct options *o)
 		return agent_set(o);
 	if (strcmp(o->words[0], "ls") != 0 && strcmp(o->words[0], "set") != 0)
 		return start(o);
-	ward_fail(&e, EINVAL, "expected ls, or set with a name and WHAT=VALUE");
+	ward_fail(&e, EINVAL, "%s",
+		  strcmp(o->words[0], "ls") == 0
+			  ? "ward agent ls takes no argument"
+			  : "ward agent set needs the name of an agent and WHAT=VALUE");
 	ward_remedy(&e, "ward agent ls, or ward agent set NAME spend=5.00");
 	return say_error(&e, o->json, EXIT_USAGE);
 }

@@ -52,8 +52,8 @@ int agent_list(bool json)
 			return say_error(&e, json, EXIT_REFUSED);
 		if (a.program && json)
 			put_json(&a, &j);
-		else if (a.program)
-			put_text(&a, &out);
+		else if (a.program && (agent_is_known(a.name) || !agent_is_known(a.program)))
+			put_text(&a, &out); /* and no second profile of a known agent */
 		agent_close(&a);
 	}
 	if (json)

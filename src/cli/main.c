@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "host/program.h"
@@ -144,11 +145,33 @@ static void try_program(const char *name, char **argv)
 	argv[0] = word;
 }
 
+/* Whether PATH has a program of that name: `ward make test`. */
+static bool is_on_path(const char *name)
+{
+	const char *dirs = getenv("PATH");
+	char path[PATH_MAX];
+
+	for (; dirs && *dirs && !strchr(name, '/'); dirs += *dirs == ':') {
+		size_t n = strcspn(dirs, ":");
+
+		if (*dirs == '/' &&
+		    snprintf(path, sizeof(path), "%.*s/%s", (int)n, dirs, name) < PATH_MAX &&
+		    access(path, X_OK) == 0)
+			return true;
+		dirs += n;
+	}
+	return false;
+}
+
 static int unknown_verb(const char *name)
 {
 	static const char later[][12] = {
 #define LATER(name, help) name,
 #include "verbs.def"
+	};
+	static const char agents[][16] = {
+#define AGENT(name, install) name,
+#include "agents.def"
 	};
 	unsigned distance = UINT_MAX;
 	const char *best = NULL;
@@ -162,8 +185,14 @@ static int unknown_verb(const char *name)
 	}
 	for (int v = 0; v < VERBS; v++)
 		text_nearest(name, verb_name((enum verb)v), &best, &distance);
+	for (size_t i = 0; i < ARRAY_LEN(agents); i++)
+		text_nearest(name, agents[i], &best, &distance);
 	ward_fail(&e, EINVAL, "unknown verb: %.200s", name);
-	if (best)
+	if (is_on_path(name))
+		ward_remedy(&e, "%s%s%sto run the program in a sandbox: ward run -- %.200s ...",
+			    best ? "did you mean ward " : "", best ? best : "", best ? "? Or " : "",
+			    name);
+	else if (best)
 		ward_remedy(&e, "did you mean ward %s?", best);
 	else
 		ward_remedy(&e, "ward help lists the verbs; to run a command: ward run -- CMD");
