@@ -186,6 +186,7 @@ int verb_cp(struct options *o)
 	} else {
 		int r = client_find_alive(t.box, &box, &e);
 
+		report.root = o->words[0];
 		if (r == 0)
 			r = t.out ? copy_out(&t, &box, o->with_protected, &report, &e)
 				  : copy_in(&t, &box, &report, &e);

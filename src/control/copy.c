@@ -114,7 +114,7 @@ void copy_note(struct copy_report *r, const char *path, const char *why, ...)
 	va_start(args, why);
 	vsnprintf(line, sizeof(line), why, args);
 	va_end(args);
-	strv_addf(&r->errors, "%s: %s", *path ? path : ".", line);
+	strv_addf(&r->errors, "%s: %s", *path ? path : r->root ? r->root : ".", line);
 }
 
 /* The directory that the record's file goes into, and its name there. */

@@ -16,6 +16,7 @@ struct copy_report {
 	struct strv errors; /* "path: reason", the first ones */
 	uint64_t error_count;
 	struct progress *progress; /* borrowed; NULL: not shown */
+	const char *root;          /* how errors name what is copied as a whole; NULL: "." */
 };
 
 void copy_report_clear(struct copy_report *r);
