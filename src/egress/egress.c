@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "egress/egress_internal.h"
 #include "event/result.h"
+#include "observe/explain.h"
 #include "rules/remedy.h"
 
 #define END_MS 1000 /* what the gateway may take to say its totals */
@@ -202,7 +203,7 @@ static void deny(const struct egress *g, const struct gate_event *event, struct 
 		return;
 	egress_report_denied(g, &w, &v, event->protocol, buf_text(&remedy), request, r);
 	result_deny(r, buf_text(&what), verdict_reason_text((enum verdict_reason)v.reason),
-		    buf_text(&remedy));
+		    remedy.len ? buf_text(&remedy) : explain_reason_advice(v.reason));
 }
 
 /* The last words of the gateway: what went through in all. */

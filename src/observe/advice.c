@@ -43,9 +43,18 @@ static const struct option *find_option(const char *field)
 	return NULL;
 }
 
+/* Behind another word an equals sign is no assignment. */
+static bool is_safe(const char *word)
+{
+	const char *sign = strchr(word, '=');
+	auto_free char *before = sign ? strndup(word, (size_t)(sign - word)) : NULL;
+
+	return text_is_plain(word) || (before && text_is_plain(before) && text_is_plain(sign + 1));
+}
+
 static void put_word(struct buf *out, const char *word)
 {
-	if (text_is_plain(word)) {
+	if (is_safe(word)) {
 		buf_puts(out, word);
 		return;
 	}
@@ -146,11 +155,12 @@ static void put_change(const struct explain_change *c, struct buf *out)
 	put_word(out, c->value);
 }
 
-/* --allow gives the run a network by itself. */
+/* --allow and --service give the run a network by themselves. */
 static bool is_implied(const struct explain_change *changes, size_t count, size_t i)
 {
 	for (size_t k = 0; strcmp(changes[i].field, "network.mode") == 0 && k < count; k++)
-		if (strcmp(changes[k].field, "network.egress_allowlist") == 0)
+		if (strcmp(changes[k].field, "network.egress_allowlist") == 0 ||
+		    strcmp(changes[k].field, "network.host_services") == 0)
 			return true;
 	return false;
 }

@@ -56,20 +56,26 @@ enum reason {
 	REASONS
 };
 
+const char *explain_reason_advice(size_t reason)
+{
+	static const char advice[REASONS][128] = {
+#define REASON_ADVICE(id, text) [REASON_##id] = text,
+#include "explain.def"
+	};
+
+	return reason < REASONS ? advice[reason] : "";
+}
+
 static const char *reason_advice(const struct event_value *name)
 {
 	static const char names[REASONS][24] = {
 #define REASON(id, label, ...) [REASON_##id] = label,
 #include "egress.def"
 	};
-	static const char advice[REASONS][128] = {
-#define REASON_ADVICE(id, text) [REASON_##id] = text,
-#include "explain.def"
-	};
 
 	for (size_t i = 0; name && i < REASONS; i++)
 		if (strlen(names[i]) == name->len && memcmp(names[i], name->text, name->len) == 0)
-			return advice[i];
+			return explain_reason_advice(i);
 	return "";
 }
 
@@ -429,6 +435,11 @@ static void explain_grant(struct explanation *x, const struct ward_event *v)
 {
 	auto_free char *name = copy(v, FIELD_GRANT), *why = copy(v, FIELD_WHY);
 
+	if (event_get(v, FIELD_REMEDY)) { /* no grant was there */
+		x->layer = "credentials: the sandbox has no login of yours";
+		use_remedy(x, v);
+		return;
+	}
 	if (why && strstr(why, "max_uses"))
 		buf_puts(&x->advice, "raise max_uses of the grant ");
 	else if (why && strstr(why, "revoked"))
@@ -502,6 +513,12 @@ static void explain_how(struct explanation *x, const struct ward_event *v,
 	}
 }
 
+/* A login that a command missed (box_missed.c), and no use of a grant. */
+static bool is_login(const struct ward_event *v)
+{
+	return v->kind == EVENT_CREDENTIAL_USE && event_get(v, FIELD_REMEDY);
+}
+
 /* What was tried, in words: "system call unshare by /usr/bin/unshare". */
 static void put_what(struct buf *out, const struct ward_event *v)
 {
@@ -525,7 +542,8 @@ static void put_what(struct buf *out, const struct ward_event *v)
 	auto_free char *object = copy(v, FIELD_OBJECT), *exe = copy(v, FIELD_EXE),
 		       *host = copy(v, FIELD_HOST);
 
-	buf_puts(out, v->kind < ARRAY_LEN(before) ? before[v->kind] : "");
+	if (v->kind < ARRAY_LEN(before) && !is_login(v))
+		buf_puts(out, before[v->kind]);
 	put_escaped(out, object ? object : event_kind_name((enum event_kind)v->kind));
 	if (host && (v->kind == EVENT_CREDENTIAL_USE || v->kind == EVENT_CREDENTIAL_LEAK ||
 		     v->kind == EVENT_CREDENTIAL_SIGN)) {
@@ -564,7 +582,7 @@ void explain_event(const struct ward_event *v, const struct explain_run *run,
 	    (!ret->change_count || row->how == HOW_GUARD || row->how == HOW_VIEW ||
 	     row->how == HOW_PLANTED || row->how == HOW_BUDGET) &&
 	    !(ret->advice.len && row->how == HOW_WAY) &&
-	    !(ret->advice.len && row->how == HOW_SYSCALL)) {
+	    !(ret->advice.len && row->how == HOW_SYSCALL) && !is_login(v)) {
 		buf_puts(&ret->advice, ret->advice.len ? "; " : "");
 		buf_puts(&ret->advice, row->advice);
 	}

@@ -51,6 +51,9 @@ void explain_yaml(const struct explanation *x, unsigned indent, struct buf *out)
 /* Whether a kind has a row in tables/explain.def at all. */
 bool explain_knows(enum event_kind kind);
 
+/* What else can be done about a reason of tables/egress.def; "": nothing is known. Static. */
+const char *explain_reason_advice(size_t reason);
+
 /* Appends the line of the policy that doubles a limit: "resources.memory_limit: 200Mi". Pure. */
 void explain_limit_line(enum limit l, uint64_t value, struct buf *out);
 

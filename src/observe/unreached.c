@@ -161,25 +161,24 @@ static void tell_service(const struct observation *o, const struct ip *ip, uint1
 {
 	struct ward_event v;
 	char host[HOST_TEXT], who[16];
-	auto_buf object = { 0 }, remedy = { 0 };
+	auto_buf object = { 0 }, why = { 0 }, remedy = { 0 };
 
 	snprintf(who, sizeof(who), "%d", o->pid);
 	if (is_listening(who, port) || !is_listening("self", port))
 		return;
 	ip_text(ip, host);
 	buf_printf(&object, ip->family == 6 ? "[%s]:%u" : "%s:%u", host, port);
-	buf_printf(&remedy,
-		   "--add network.host_services=svc%u=127.0.0.1:%u --set network.mode=restricted, "
-		   "then connect to host svc%u",
-		   port, port, port);
+	buf_printf(&why,
+		   "nothing listens there inside, on the host something does; an option gives that "
+		   "service the name svc%u, to connect to in place of localhost",
+		   port);
+	buf_printf(&remedy, "network.host_services: [\"svc%u=127.0.0.1:%u\"]", port, port);
 	v = event_make(EVENT_CONNECT, ACTION_DENY, buf_text(&object));
 	event_text(&v, FIELD_RULE, "network.host_services");
 	event_text(&v, FIELD_HOST, host);
 	event_number(&v, FIELD_PORT, port);
-	tell(o, &v, buf_text(&object),
-	     "nothing listens there inside; on the host something does, and the sandbox has a "
-	     "loopback of its own",
-	     buf_text(&remedy), r);
+	if (!why.failed && !remedy.failed)
+		tell(o, &v, buf_text(&object), buf_text(&why), buf_text(&remedy), r);
 }
 
 /* -- Unix sockets */

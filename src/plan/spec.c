@@ -88,8 +88,10 @@ static int source_open(const char *path, struct source *ret, struct ward_err *e)
 	text_escape(&shown, path);
 	if (fd < 0) {
 		r = ward_fail_errno(e, "cannot open the policy file %s", buf_text(&shown));
-		return e->code == ENOENT ? ward_remedy(e, "ward init writes a starter ward.yaml")
-					 : r;
+		return e->code == ENOENT
+			       ? ward_remedy(e,
+					     "check its path; ward init writes a starter ward.yaml")
+			       : r;
 	}
 	r = read_bytes(fd, buf_text(&shown), &ret->bytes, e);
 	if (r < 0)
@@ -342,6 +344,7 @@ static int apply_options(const struct spec_request *r, struct spec *s, const cha
 		result = spec_resolve_single(&s->policy, POLICY_CLI, here, e);
 	if (result == 0 && checked)
 		result = check_narrowing(r, &base, &s->policy, e);
+	spec_note_loopback(r, &s->said);
 	policy_clear(&base);
 	return result;
 }

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "policy/policy_grant.h"
@@ -116,6 +117,29 @@ int spec_imply_reach(const struct spec_request *r, struct policy *p, struct ward
 	    p->origin[POLICY_F_net_mode].source == POLICY_CLI)
 		return 0;
 	return policy_set(p, "network.mode", "restricted", false, POLICY_CLI, e);
+}
+
+void spec_note_loopback(const struct spec_request *r, struct strv *said)
+{
+	static const char *const own[] = { "localhost", "127.0.0.1", "[::1]" };
+
+	for (size_t i = 0; i < r->option_count; i++)
+		for (size_t k = 0; k < ARRAY_LEN(own); k++) {
+			const char *value = r->options[i].value;
+			size_t n = strlen(own[k]);
+			unsigned long port;
+
+			if (strcmp(r->options[i].option, "--allow") != 0 ||
+			    strncmp(value, own[k], n) != 0 || (value[n] && value[n] != ':'))
+				continue;
+			port = value[n] ? strtoul(value + n + 1, NULL, 10) : 443;
+			strv_addf(
+				said,
+				"--allow %s reaches nothing: inside, that is the sandbox's own "
+				"loopback; remedy: --service svc%lu=127.0.0.1:%lu, and connect to "
+				"host svc%lu",
+				own[k], port, port, port);
+		}
 }
 
 /* -- --budget */

@@ -8,6 +8,9 @@
  * name somebody to reach. Each is set as by the command line, so narrowing is checked as for it. */
 must_check int spec_imply_reach(const struct spec_request *r, struct policy *p, struct ward_err *e);
 
+/* --allow of the host's loopback reaches nothing: a line in *said names the option that does. */
+void spec_note_loopback(const struct spec_request *r, struct strv *said);
+
 /* Where the command line or the user's own defaults limit what language models may cost: makes the
  * rules for well-known ones count, and gives them list prices if the policy has none. Only narrows,
  * so it needs no leave of a policy file. What it did is in s->notes. */

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "policy/policy_http.h"
 #include "policy/policy_value.h"
 #include "policy/units.h"
@@ -238,8 +239,17 @@ static void write_rule_text(struct reader *r, const char *path, unsigned index,
 	const char *wrong = host_parse(n->text, true, host, &port);
 
 	if (wrong) {
+		const char *sign = strstr(n->text, "://"), *from = sign ? sign + 3 : n->text;
+		size_t length = strcspn(from, "/?#");
+		bool url = sign || from[length];
+		auto_free char *own = strndup(from, length < 255 ? length : 255);
+		auto_buf remedy = { 0 };
+
+		buf_puts(&remedy, "a rule names a host and no URL: ");
+		text_escape(&remedy, own ? own : "HOST");
 		value_index_path(here, path, index);
-		value_error(r, here, n, wrong, strstr(n->text, "://") ? "remove the scheme" : NULL);
+		value_error(r, here, n, url ? "HOST or HOST:PORT" : wrong,
+			    url ? buf_text(&remedy) : NULL);
 		return;
 	}
 	buf_puts(out, "{\"host\":\"");

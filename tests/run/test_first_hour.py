@@ -166,6 +166,8 @@ ROWS = [
         "--ssh git@git.invalid", WORDS),
     Row("network", "ssh", ("ssh", "-o", "BatchMode=yes", "me@host.invalid"),
         "--ssh me@host.invalid", WORDS),
+    Row("network", "the loopback of the host", "exit 3", "--service svc{p}=127.0.0.1:{p}", PLANS,
+        given="--allow localhost:{p}", explained=False, but=("landlock",)),
     Row("network", "an address", py("import socket; "
                                     "socket.create_connection(('192.0.2.9', 4321), 5)"),
         "--allow 192.0.2.9:4321", PLANS, by={"gvisor": UNSEEN}),
@@ -176,7 +178,7 @@ ROWS = [
         PLANS, by={"gvisor": UNSEEN}),
     Row("network", "a service of the host", py("import socket; "
                                                "socket.create_connection(('127.0.0.1', {p}))"),
-        "--add network.host_services=svc{p}=127.0.0.1:{p} --set network.mode=restricted", PLANS,
+        "--service svc{p}=127.0.0.1:{p}", PLANS,
         by={"gvisor": UNSEEN}),
     # variables of the caller
     Row("variables", "that python reads", py("import os; os.environ['DATABASE_URL']"),
@@ -229,7 +231,7 @@ class Place:
         return self.row.fill(text, self.places)
 
     def ward(self, verb, *more):
-        return self.t.ward(verb, *shlex.split(self.row.given), *more, "--",
+        return self.t.ward(verb, *shlex.split(self.fill(self.row.given)), *more, "--",
                            *map(self.fill, self.row.argv), cwd=self.ws, env=self.env, timeout=60,
                            report=verb == "run")
 

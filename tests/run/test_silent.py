@@ -125,7 +125,7 @@ def test_services_of_the_host(t):
     code = f"import socket; socket.create_connection(('127.0.0.1', {port}))"
     r = t.ward("run", "--", *python(code), cwd=ws)
     t.check(r.rc != 0, r)
-    t.contains(r.err, f"--add network.host_services=svc{port}=127.0.0.1:{port}")
+    t.contains(r.err, f"--service svc{port}=127.0.0.1:{port}")
     d = t.fresh_dir("sockets")
     path = os.path.join(d, "s")
     unix = socket.socket(socket.AF_UNIX)
