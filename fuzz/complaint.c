@@ -17,6 +17,10 @@ static void check(const struct complaint *c, const uint8_t *bytes, size_t n)
 		abort();
 	if (c->kind >= COMPLAINT_MEMORY && len)
 		abort();
+	if ((c->kind == COMPLAINT_LOGIN || c->kind == COMPLAINT_SAYS) != (c->advice != NULL))
+		abort();
+	if (c->kind == COMPLAINT_LIBRARY && (!len || strpbrk(c->word, "/.")))
+		abort();
 	if (c->kind == COMPLAINT_ADDRESS) {
 		if (strspn(c->word, "0123456789.:") != len || !strchr(c->word, ':'))
 			abort();

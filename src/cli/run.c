@@ -502,6 +502,22 @@ static void note_for_all(const struct plan *p, struct result *r)
 	}
 }
 
+/* --env NAME of a variable that the caller does not have gives nothing. */
+static void note_unset(const struct options *o, struct result *r)
+{
+	for (size_t i = 0; i < o->field_count; i++) {
+		const char *name = o->fields[i].value;
+
+		if (strcmp(o->fields[i].option, "--env") != 0 || strpbrk(name, "=*") ||
+		    getenv(name))
+			continue;
+		strv_addf(&r->loud,
+			  "--env %s: your environment has no such variable, so it is not "
+			  "set inside; --env %s=VALUE sets it",
+			  name, name);
+	}
+}
+
 /* From a plan that is on record to what became of it: runs it and tells everybody. */
 static int carry_out(struct options *o, struct detached *d, struct report *report,
 		     struct plan *plan, struct box_early *early, struct record *record)
@@ -518,6 +534,7 @@ static int carry_out(struct options *o, struct detached *d, struct report *repor
 	hints = listen_for_hints(o, d, plan, &result);
 	desktop = o->notify ? desktop_create(plan, &result) : NULL;
 	note_for_all(plan, &result);
+	note_unset(o, &result);
 	note_env_files(plan, &result);
 	box_run(engine_choose(plan), plan, early, &result);
 	if (plan->review && !result.refused)

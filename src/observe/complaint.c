@@ -40,6 +40,25 @@ static const struct need {
 #include "complaints.def"
 };
 
+static const struct login {
+	const char *text, *option;
+} logins[] = {
+#define LOGIN(text, option) { text, option },
+#include "complaints.def"
+};
+
+static const struct saying {
+	const char *text, *advice;
+} sayings[] = {
+#define SAYS(text, advice) { text, advice },
+#include "complaints.def"
+};
+
+static const char *const libraries[] = {
+#define LIBRARY(text, path, up, variable) text,
+#include "complaints.def"
+};
+
 static const char *const writes[] = {
 #define WRITES(text) text,
 #include "complaints.def"
@@ -69,8 +88,7 @@ static void add(struct list *l, enum complaint_kind kind, const char *word, size
 		if (l->out[i].kind == kind && strlen(l->out[i].word) == n &&
 		    memcmp(l->out[i].word, word, n) == 0)
 			return;
-	c->kind = kind;
-	c->writes = l->writes;
+	*c = (struct complaint){ .kind = kind, .writes = l->writes };
 	memcpy(c->word, word, n);
 	c->word[n] = '\0';
 	l->count++;
@@ -169,6 +187,69 @@ static void add_name(struct list *l, const char *line, const char *phrase)
 	add(l, COMPLAINT_HOST, "", 0);
 }
 
+/* "could not read Username for 'https://HOST': ...": the first row that fits, and the host behind
+ * its "https://". */
+static void add_login(struct list *l, const char *line)
+{
+	for (size_t i = 0; i < ARRAY_LEN(logins); i++) {
+		const char *at = strcasestr(line, logins[i].text), *from;
+		size_t n = 0, before = l->count;
+
+		if (!at)
+			continue;
+		from = strstr(at, "://");
+		if (from)
+			n = strspn(from + 3, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					     "0123456789-.");
+		add(l, COMPLAINT_LOGIN, from ? from + 3 : "", n);
+		if (l->count > before)
+			l->out[before].advice = logins[i].option;
+		return;
+	}
+}
+
+static void add_saying(struct list *l, const char *line)
+{
+	for (size_t i = 0; i < ARRAY_LEN(sayings); i++) {
+		size_t before = l->count;
+
+		if (!strcasestr(line, sayings[i].text))
+			continue;
+		add(l, COMPLAINT_SAYS, "", 0);
+		if (l->count > before)
+			l->out[before].advice = sayings[i].advice;
+		return;
+	}
+}
+
+/* "sh: 1: NAME: not found", "bash: line 1: NAME: command not found". */
+static void add_command(struct list *l, const char *line)
+{
+	const char *end = strstr(line, ": command not found"), *from;
+
+	end = end ? end : strstr(line, ": not found");
+	for (from = end; end && from > line && from[-1] != ' ' && from[-1] != ':';)
+		from--;
+	if (end && is_name(from, (size_t)(end - from)))
+		add(l, COMPLAINT_COMMAND, from, (size_t)(end - from));
+}
+
+/* "No module named 'NAME.x'", "cannot load such file -- NAME/x". */
+static void add_libraries(struct list *l, const char *line)
+{
+	for (size_t i = 0; i < ARRAY_LEN(libraries); i++) {
+		const char *at = strcasestr(line, libraries[i]);
+		size_t n;
+
+		if (!at)
+			continue;
+		at += strlen(libraries[i]);
+		n = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+		if (n && n <= NAME_LEN_MAX && *at != '-')
+			add(l, COMPLAINT_LIBRARY, at, n);
+	}
+}
+
 /* "192.0.2.1:443", or "192.0.2.1 port 443" as curl has it. */
 static bool add_addresses(struct list *l, const char *line)
 {
@@ -234,6 +315,10 @@ static void read_line(struct list *l, const char *line)
 	for (size_t i = 0; i < ARRAY_LEN(needs); i++)
 		if (strcasestr(line, needs[i].text))
 			add(l, COMPLAINT_NEEDS, needs[i].path, strlen(needs[i].path));
+	add_login(l, line);
+	add_libraries(l, line);
+	add_saying(l, line);
+	add_command(l, line);
 	if (!p)
 		return;
 	l->writes = false;
@@ -254,8 +339,15 @@ static void read_line(struct list *l, const char *line)
 	case COMPLAINT_PIDS:
 	case COMPLAINT_OPEN_FILES:
 	case COMPLAINT_DISK:
+	case COMPLAINT_CERTIFICATE:
+	case COMPLAINT_REPOSITORY:
+	case COMPLAINT_UNNAMED:
 		add(l, p->kind, "", 0);
 		return;
+	case COMPLAINT_LOGIN:
+	case COMPLAINT_LIBRARY:
+	case COMPLAINT_COMMAND:
+	case COMPLAINT_SAYS:
 	case COMPLAINT_NEEDS:
 	case COMPLAINT_ABSENT:
 	case COMPLAINT_DENIED:

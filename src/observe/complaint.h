@@ -17,11 +17,19 @@ enum complaint_kind {
 	COMPLAINT_SSH,       /* an ssh login failed: the host, where it is named */
 	COMPLAINT_HOST,      /* a name was not resolved: the name; "": some name */
 	COMPLAINT_ADDRESS,   /* a connection failed: IPv4 address and port, "192.0.2.1:443" */
-	/* a limit, no word */
+	COMPLAINT_LOGIN,     /* a login is missing: the host, where it is named; `advice` */
+	COMPLAINT_LIBRARY,   /* a library is missing: its name */
+	COMPLAINT_COMMAND,   /* a shell has not found a program: its name */
+	/* no word: limits, */
 	COMPLAINT_MEMORY,
 	COMPLAINT_PIDS,
 	COMPLAINT_OPEN_FILES,
-	COMPLAINT_DISK
+	COMPLAINT_DISK,
+	/* and others */
+	COMPLAINT_CERTIFICATE, /* a server's is not trusted */
+	COMPLAINT_REPOSITORY,  /* git finds no repository */
+	COMPLAINT_UNNAMED,     /* a file, which is not named */
+	COMPLAINT_SAYS         /* `advice` */
 };
 
 struct complaint {
@@ -30,6 +38,8 @@ struct complaint {
 	/* as it was printed: a path (absolute, or with ./ or ../ in front), or a word that may be a
 	 * name; "" where the kind has none */
 	char word[COMPLAINT_WORD_MAX];
+	/* of a login: the option, with HOST for the word; what is to be done; static */
+	const char *advice;
 };
 
 /* Reads the text line by line, and fills at most COMPLAINTS_MAX entries, each of them once; returns

@@ -260,7 +260,9 @@ static void explain(const struct notify *n, const struct call *c, char *why, siz
 		*remedy = text(c->rule_remedy);
 		snprintf(why, why_len, "%s", text(c->rule_why));
 	} else if (c->from == FROM_NESTING) {
-		snprintf(why, why_len, "a sandbox may not create namespaces or mounts");
+		snprintf(why, why_len,
+			 "it needs a namespace of its own (unshare -Ur), which a sandbox may not "
+			 "create");
 	} else if (c->from == FROM_NEVER) {
 		snprintf(why, why_len, "%s", text(c->why));
 	} else {

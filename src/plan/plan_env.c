@@ -201,13 +201,18 @@ static bool is_alone(const struct policy *p)
 	       (!p->net_egress.len && !p->net_host_services.len && p->appr_mode != APPROVALS_ASK);
 }
 
-/* Without a network what fails once fails always: clients that would ask again for a minute do not.
+/* Without a network what fails once fails always: clients that would ask again for a minute do not,
+ * nor do they look for news of themselves, which would be refused in every run of them.
  * The policy's own words for them come later and count. */
 static void add_offline(struct plan *p)
 {
-	static const char *const variables[] = { "npm_config_fetch_retries=0", "PIP_RETRIES=0",
-						 "CARGO_NET_RETRY=0", "UV_HTTP_RETRIES=0",
-						 "BUNDLE_RETRY=0" };
+	static const char *const variables[] = { "npm_config_fetch_retries=0",
+						 "PIP_RETRIES=0",
+						 "CARGO_NET_RETRY=0",
+						 "UV_HTTP_RETRIES=0",
+						 "BUNDLE_RETRY=0",
+						 "npm_config_update_notifier=false",
+						 "PIP_DISABLE_PIP_VERSION_CHECK=1" };
 
 	if (!is_alone(&p->spec->policy))
 		return;

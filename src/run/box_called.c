@@ -32,9 +32,10 @@
 static const struct reader {
 	const char *program, *file;
 } readers[] = {
-	{ "make", "Makefile" },    { "make", "makefile" },     { "gmake", "Makefile" },
-	{ "npm", "package.json" }, { "yarn", "package.json" }, { "pnpm", "package.json" },
-	{ "just", "justfile" },    { "task", "Taskfile.yml" },
+	{ "make", "Makefile" },    { "make", "makefile" },          { "gmake", "Makefile" },
+	{ "npm", "package.json" }, { "yarn", "package.json" },      { "pnpm", "package.json" },
+	{ "just", "justfile" },    { "task", "Taskfile.yml" },      { "rake", "Rakefile" },
+	{ "bun", "package.json" }, { "composer", "composer.json" }, { "deno", "deno.json" },
 };
 
 static const char *last_part(const char *path)

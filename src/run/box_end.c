@@ -182,6 +182,7 @@ static void explain_failure(struct box *b)
 {
 	if (b->result->refused || b->failed)
 		return;
+	b->told = b->result->loud.len;
 	listeners_finish(&b->listeners, b->result);
 	explain_inner_exec(b);
 	box_hear(b);

@@ -119,9 +119,29 @@ static bool is_around(const struct box *b, const char *dir)
 	       text_is_plain(dir) && learn_may_advise(dir, getenv("HOME"), false);
 }
 
-void box_report_unwritable(struct box *b, const char *path)
+void box_report_kernels(struct box *b, const char *path)
 {
-	static const char why[] = "it cannot be written inside";
+	static const char why[] = "of the kernel's own files, a sandbox has its own processes' and "
+				  "a few others, read-only",
+			  remedy[] = "no option gives it; run the command outside";
+	struct ward_event v = event_make(EVENT_FILE_MISSING, ACTION_DENY, path);
+	auto_buf what = { 0 };
+
+	if (box_is_reported(b->result, path))
+		return;
+	buf_puts(&what, "file ");
+	text_escape(&what, path);
+	event_text(&v, FIELD_WHY, why);
+	event_text(&v, FIELD_REMEDY, remedy);
+	event_flag(&v, FIELD_OBSERVED);
+	event_emit(b->result->events, &v);
+	if (!what.failed)
+		result_deny(b->result, buf_text(&what), why, remedy);
+}
+
+/* verb: what the command wanted with it. */
+static void report_unwritable(struct box *b, const char *path, const char *verb, const char *why)
+{
 	struct ward_event v = event_make(EVENT_FILE_CHANGE, ACTION_DENY, path);
 	const char *slash = strrchr(path, '/');
 	auto_free char *dir = slash ? strndup(path, (size_t)(slash - path)) : NULL;
@@ -129,7 +149,7 @@ void box_report_unwritable(struct box *b, const char *path)
 
 	if (box_is_reported(b->result, path))
 		return;
-	buf_puts(&what, "writing ");
+	buf_printf(&what, "%s ", verb);
 	text_escape(&what, path);
 	if (path_is_beneath(path, b->plan->workspace))
 		buf_puts(&remedy, "--set filesystem.mode=read_write");
@@ -149,6 +169,21 @@ void box_report_unwritable(struct box *b, const char *path)
 	event_flag(&v, FIELD_OBSERVED);
 	event_emit(b->result->events, &v);
 	result_deny(b->result, buf_text(&what), why, buf_text(&remedy));
+}
+
+void box_report_unwritable(struct box *b, const char *path)
+{
+	if (path_is_beneath(path, "/proc") || path_is_beneath(path, "/sys"))
+		box_report_kernels(b, path);
+	else
+		report_unwritable(b, path, "writing", "it cannot be written inside");
+}
+
+void box_report_absent(struct box *b, const char *path)
+{
+	report_unwritable(b, path, "file",
+			  "the host does not have it either; nor can it be made inside, where its "
+			  "directory does not exist");
 }
 
 struct look {
@@ -298,12 +333,21 @@ static void name_hints(struct box *b)
 {
 	struct result *r = b->result;
 
-	if (r->denial_count || r->loud.len || r->exit_signal || name_unseen(b))
+	if (r->denial_count || r->loud.len > b->told || r->exit_signal || name_unseen(b))
 		return;
-	if (r->exit_code == NOT_FOUND)
+	if (r->exit_code == NOT_FOUND && b->uncalled[0])
+		strv_addf(&r->loud,
+			  "exit 127: %s is not on your PATH either: check its name, install it, or "
+			  "mount its directory with --ro DIR",
+			  b->uncalled);
+	else if (r->exit_code == NOT_FOUND)
 		strv_add(&r->loud,
 			 "exit 127: a program that the command called was not found inside; "
 			 "remedy: --hints; it names what was looked for");
+	else if (b->unnamed)
+		strv_add(&r->loud,
+			 "the command could not open or write a file that its message does not "
+			 "name; remedy: --hints; it names it");
 	else if (io_now_ms() - b->started_ms >= WORK_MS)
 		strv_add(&r->loud,
 			 "the command failed, and ward saw no refusal, but an ordinary run does "

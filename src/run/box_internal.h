@@ -86,6 +86,9 @@ struct box {
 	bool unrecorded;               /* ended because it could not be put on record */
 	bool limited;                  /* ended by a limit */
 	bool alarmed;                  /* ended by a watch rule */
+	char uncalled[64];             /* a program that neither it nor the host has */
+	size_t told;                   /* lines that were said before its failure was looked at */
+	bool unnamed;                  /* its last words miss a file that they do not name */
 	enum limit limit;
 };
 
@@ -201,8 +204,18 @@ void box_report_missing(struct result *r, const char *path, const char *host, co
 /* The same for one that may be shown whatever is in it. */
 void box_report_mount(struct result *r, const char *path, const char *host, const char *why);
 void box_report_unwritable(struct box *b, const char *path);
+/* Neither the host nor the sandbox has it; the command may have wanted to make it. */
+void box_report_absent(struct box *b, const char *path);
+/* A file of /proc or /sys. */
+void box_report_kernels(struct box *b, const char *path);
 /* A program that the host's PATH has and the sandbox does not. False: it is none. */
 bool box_report_called(struct box *b, const char *name);
+/* A login that it misses, a library of the user's home (box_missed.c). */
+struct complaint;
+void box_report_login(struct box *b, const struct complaint *c);
+void box_report_library(struct box *b, const char *name);
+/* The repository that the workspace is a directory of. */
+void box_report_repository(struct box *b);
 /* Whether a denial names the path already. */
 bool box_is_reported(const struct result *r, const char *path);
 /* Looks at names alone (walk_names.h). */

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -181,6 +182,11 @@ static void hear_path(struct hearing *h, const char *path, enum path_view_access
 		report_device(h->b, path);
 		return;
 	}
+	if (path_is_beneath(path, "/sys") || path_is_beneath(path, "/proc")) {
+		box_report_kernels(h->b, path);
+		h->reported++;
+		return;
+	}
 	if (h->view.unmounted && own_home && path_is_beneath(path, h->view.own_tmp)) {
 		report_home(h->b, path, own_home);
 		h->reported++;
@@ -193,15 +199,16 @@ static void hear_path(struct hearing *h, const char *path, enum path_view_access
 	if (box_is_on_host(host) ||
 	    (unreached_socket_advice(host) && parent && parent[0] && box_is_on_host(parent))) {
 		box_report_missing(h->b->result, path, host,
-				   access == PATH_VIEW_ABSENT
+				   !box_is_on_host(host) ? "sockets of the host are not inside"
+				   : access == PATH_VIEW_ABSENT
 					   ? "the host has it, the sandbox does not"
 					   : "the host has it; the sandbox has a directory of its "
 					     "own there");
 		h->reported++;
 	} else if (parent && parent[0] && strcmp(host, path) == 0 && box_is_on_host(parent) &&
 		   is_elsewhere(h, parent)) {
-		/* it was to be made: only then does a program name what nobody has */
-		box_report_unwritable(h->b, path);
+		/* it may have been to be made: programs often say the same then */
+		box_report_absent(h->b, path);
 		h->reported++;
 	}
 }
@@ -251,6 +258,22 @@ static void hear_file(struct hearing *h, const struct complaint *c)
 		else
 			hear_path(h, path, view, c->kind == COMPLAINT_DENIED);
 	}
+}
+
+/* A program that PATH does not have either: the one that no option shows. */
+static void hear_command(struct box *b, const char *name)
+{
+	for (const char *dirs = getenv("PATH"); dirs && *dirs; dirs += *dirs == ':') {
+		size_t n = strcspn(dirs, ":");
+		auto_free char *dir = strndup(dirs, n);
+		auto_free char *file = dir && *dir == '/' ? path_join(dir, name) : NULL;
+
+		if (file && access(file, X_OK) == 0)
+			return;
+		dirs += n;
+	}
+	if (!b->uncalled[0])
+		snprintf(b->uncalled, sizeof(b->uncalled), "%s", name);
 }
 
 static void hear_absent(struct hearing *h, const struct complaint *c)
@@ -367,6 +390,25 @@ static void hear_network(struct hearing *h, const struct complaint *c)
 		unreached_somewhere(h->b->result);
 }
 
+/* Some programs hang up without a word when they do not trust what the gateway shows them. */
+static void hear_certificate(struct box *b)
+{
+	static const char inspected[] =
+		"the program does not trust the sandbox's certificate authority, which signs where "
+		"ward inspects requests; remedy: leave SSL_CERT_FILE, NODE_EXTRA_CA_CERTS and the "
+		"like as they are set inside, or pass the host on uninspected (mode: splice)",
+			  plain[] =
+				  "ward inspects nothing here, so the program misses an authority "
+				  "of its own: show its file with --ro FILE, and name it, for "
+				  "instance with --env SSL_CERT_FILE=FILE";
+	const char *words = b->plan->live->certs ? inspected : plain;
+
+	if (!b->plan->net.on || b->result->denial_count)
+		return;
+	strv_add(&b->result->loud, words);
+	strv_add(&b->result->notes, words);
+}
+
 static void hear_one(struct hearing *h, const struct complaint *c)
 {
 	switch (c->kind) {
@@ -386,6 +428,31 @@ static void hear_one(struct hearing *h, const struct complaint *c)
 	case COMPLAINT_HOST:
 	case COMPLAINT_ADDRESS:
 		hear_network(h, c);
+		break;
+	case COMPLAINT_LOGIN:
+		box_report_login(h->b, c);
+		break;
+	case COMPLAINT_LIBRARY:
+		if (!h->limits_only)
+			box_report_library(h->b, c->word);
+		break;
+	case COMPLAINT_COMMAND:
+		if (!h->limits_only)
+			hear_command(h->b, c->word);
+		break;
+	case COMPLAINT_CERTIFICATE:
+		hear_certificate(h->b);
+		break;
+	case COMPLAINT_REPOSITORY:
+		if (!h->limits_only)
+			box_report_repository(h->b);
+		break;
+	case COMPLAINT_UNNAMED:
+		h->b->unnamed = true;
+		break;
+	case COMPLAINT_SAYS:
+		strv_add(&h->b->result->loud, c->advice);
+		strv_add(&h->b->result->notes, c->advice);
 		break;
 	case COMPLAINT_MEMORY:
 		report_limit(h->b, LIMIT_MEMORY, "the command reports that it ran out of memory");

@@ -4,6 +4,7 @@ succeeds. A row is a case; nothing of it needs a network outside."""
 import concurrent.futures
 import json
 import os
+import re
 import shlex
 import socket
 import sys
@@ -24,6 +25,9 @@ WORDS = "words"		# no option can do it: the words say what can
 
 # at isolation level landlock
 HOME = "no file can be shown in it"
+LIB = "{h}/.local/lib/" + max((x for x in os.listdir("/usr/lib")
+                              if re.fullmatch(r"python3\.\d+", x)),
+                             key=lambda x: int(x[8:]), default="python3") + "/site-packages"
 SOCKET = "there is no network and no socket of others without namespaces"
 PATH = "--ro {h}/.local/bin/mytool --env PATH="
 # behind gVisor
@@ -104,6 +108,22 @@ ROWS = [
     Row("programs", "called by make", ("make", "-s"), "--add filesystem.programs=mytool",
         by={"landlock": PATH}, program="make", files={"Makefile": "all:\n\t@mytool\n"}),
     Row("programs", "by its path", ("{h}/.local/bin/mytool",), "--ro {h}/.local/bin/mytool"),
+    Row("programs", "a library of pip install --user", ("/usr/bin/python3", "-c", "import mylib"),
+        f"--ro {LIB}:/home/agent{LIB[3:]}", by={"landlock": f"--env PYTHONPATH={LIB}"}),
+    Row("programs", "a database file without its name", py("import sqlite3; sqlite3.connect("
+                                                           "'{o}/none').execute('select 1')"),
+        "remedy: --hints", WORDS, explained=False, by={"gvisor": UNSEEN}),
+    Row("programs", "git without a login",
+        "echo \"fatal: could not read Username for 'https://git.invalid': \" >&2; exit 128",
+        "--secret NAME@git.invalid:basic=USER", WORDS),
+    Row("programs", "nobody's, called by a script", ("./build.sh",), "is not on your PATH either",
+        WORDS, explained=False, by={"gvisor": UNSEEN},
+        files={"build.sh": "#!/bin/sh\nnobody-has-this\n", ".env": "KEY=1\n"}),
+    Row("programs", "git below its repository", ("git", "status"), "--workspace {w}",
+        given="--workspace {w}/src", files={"src/x": "", ".git/HEAD": "x"}, then=WORDS,
+        explained=False),
+    Row("programs", "a port of root's", "echo 'Error: listen EACCES: :::80' >&2; exit 1",
+        "which --publish 8080", WORDS, explained=False),
     Row("programs", "a script without its mode", ("./build",), "chmod +x ./build", WORDS,
         files={"build": "#!/bin/sh\n"}),
     Row("programs", "a program of nobody", ("nobody-has-this",), "not on your PATH either", WORDS,
@@ -212,7 +232,8 @@ class Place:
         tools = os.path.join(t.home, ".local/bin")
         t.write(other, {"data": DATA})
         t.write(t.home, {".toolrc": "x\n", ".aws/credentials": "KEY\n", ".ssh/id_ed25519": "KEY\n",
-                         ".local/bin/mytool": "#!/bin/sh\necho it runs\n"})
+                         ".local/bin/mytool": "#!/bin/sh\necho it runs\n",
+                         LIB[4:] + "/mylib.py": ""})
         os.chmod(os.path.join(tools, "mytool"), 0o755)
         for path in (other, t.home):
             os.chmod(path, 0o755)
@@ -225,6 +246,7 @@ class Place:
         for path in row.files:
             if path.endswith(".sh"):
                 os.chmod(os.path.join(self.ws, path), 0o755)
+        self.places["w"] = self.ws
         self.option = self.fill(row.option)
 
     def fill(self, text):

@@ -189,7 +189,9 @@ static void test_denials(void **state)
 	(void)state;
 	start(&b, SYSCALLS_DEFAULT, 0, denied_calls);
 	assert_int_equal(serve(&b), 0);
-	check_denial(&b.result, "mount", "a sandbox may not create namespaces or mounts",
+	check_denial(&b.result, "mount",
+		     "it needs a namespace of its own (unshare -Ur), which a sandbox may "
+		     "not create",
 		     "process.nesting: true", 2);
 	check_denial(&b.result, "ptrace", "not in the default set", "process.syscalls: build", 1);
 	check_denial(&b.result, "bpf", "a large kernel interface with many past vulnerabilities",
