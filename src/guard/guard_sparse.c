@@ -8,7 +8,8 @@
  * ordinary clone cannot be refused: nothing would be left of it. So git gets a sparse checkout that
  * leaves the protected names out: patterns in info/sparse-checkout for what it checks out later,
  * and the flag skip-worktree on the entries that the index has now. `git sparse-checkout disable`
- * ends it.
+ * ends it. A link in place of a directory that leads to protected names is left out, too, and where
+ * the repository itself lies in such a directory its names count from there.
  *
  * The sandbox's own patterns would count beside ours, so they do not stay, and neither do settings
  * that switch sparse checkouts off for one work tree.
@@ -49,31 +50,109 @@ static int out_of_memory(struct keeping *k)
 
 /* ---- the patterns ---- */
 
-/* A rule of the policy or the scan. One with a place counts from the top of the tree, which is the
- * top of this repository only where it is the tree's own. */
+static const char *const names[] = {
+#define PROTECT(pattern, why, source, checked) pattern,
+#include "protect.def"
+};
+static const char *const exceptions[] = {
+#define PROTECT_NOT(pattern, why) pattern,
+#include "protect.def"
+};
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), k = strlen(end);
+
+	return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* Leaves a name out, whatever is there: a slash at the end would mean a directory alone, and git
+ * would write a link. */
+static void leave_out(struct keeping *k, const char *pattern)
+{
+	buf_printf(&k->patterns, "!%.*s\n", (int)(strlen(pattern) - ends_in(pattern, "/")),
+		   pattern);
+}
+
+/* What leads to a protected name may be a directory and nothing else: through a link the name would
+ * be found elsewhere. */
+static void add_way(struct keeping *k, const char *pattern)
+{
+	for (const char *slash = strchr(pattern + 3, '/'); slash && slash[1];
+	     slash = strchr(slash + 1, '/')) {
+		int n = (int)(slash - pattern);
+		auto_buf line = { 0 };
+
+		buf_printf(&line, "!%.*s\n%.*s/\n", n, pattern, n, pattern);
+		k->patterns.failed |= line.failed;
+		if (!line.failed && !strstr(buf_text(&k->patterns), line.data))
+			buf_add(&k->patterns, line.data, line.len);
+	}
+}
+
+/* The lines of add_way() hold in protected directories, too. There nothing counts but that. */
+static void add_inner(struct keeping *k, const char *pattern)
+{
+	bool deep = strncmp(pattern, "**/", 3) == 0;
+
+	if (ends_in(pattern, "/"))
+		buf_printf(&k->patterns, "!%s%s**\n", deep ? "" : "**/", pattern);
+	for (size_t i = 0; ends_in(pattern, "/*") && i < ARRAY_LEN(names); i++) {
+		const char *slash =
+			strncmp(names[i], "**/", 3) == 0 ? strchr(names[i] + 3, '/') : NULL;
+		int n = slash && slash[1] ? (int)(slash - names[i]) : 0;
+		auto_buf line = { 0 };
+
+		buf_printf(&line, "!%s*%.*s\n!%s*%.*s/**\n", pattern, n - 2, names[i] + 2, pattern,
+			   n - 2, names[i] + 2);
+		k->patterns.failed |= line.failed;
+		if (n && !line.failed && !strstr(buf_text(&k->patterns), line.data))
+			buf_add(&k->patterns, line.data, line.len);
+	}
+}
+
+/* "**" "/mise/config.toml" in a repository that lies in a directory mise is "/config.toml". */
+static void add_rooted(struct keeping *k, const char *pattern)
+{
+	auto_free char *top = path_join(k->g->path, *k->tree ? k->tree : ".");
+
+	k->patterns.failed |= !top;
+	for (const char *slash = top ? strchr(pattern + 3, '/') : NULL; slash && slash[1];
+	     slash = strchr(slash + 1, '/')) {
+		auto_buf part = { 0 };
+
+		buf_add(&part, pattern + 2, (size_t)(slash - pattern) - 2);
+		k->patterns.failed |= part.failed;
+		if (!part.failed && ends_in(top, part.data))
+			leave_out(k, slash);
+	}
+}
+
+/* A rule of the policy or the scan. One with a place counts from the top of the tree, which may be
+ * above the top of this repository. */
 static void add_rule(struct keeping *k, const char *rule)
 {
 	bool released = *rule == '!';
 	const char *pattern = rule + released, *slash = strchr(pattern, '/');
 	bool placed = slash && slash[1] && strncmp(pattern, "**/", 3) != 0;
+	size_t n = strlen(k->tree);
 
-	if (!*pattern || *pattern == '#' || strchr(pattern, '\n') ||
-	    (placed && strcmp(k->path, ".git") != 0))
+	if (!*pattern || *pattern == '#' || strchr(pattern, '\n'))
 		return;
-	buf_printf(&k->patterns, "%s%s\n", released ? "" : "!", pattern);
+	if (placed && strcmp(k->path, ".git") != 0) {
+		pattern += *pattern == '/';
+		if (!n || strncmp(pattern, k->tree, n) != 0 || pattern[n] != '/' || !pattern[n + 1])
+			return;
+		pattern += n;
+	}
+	if (released)
+		buf_printf(&k->patterns, "%s\n", pattern);
+	else
+		leave_out(k, pattern);
 }
 
 static void add_patterns(struct keeping *k)
 {
-	static const char *const names[] = {
-#define PROTECT(pattern, why, source, checked) pattern,
-#include "protect.def"
-	};
-	static const char *const others[] = {
-#define PROTECT_NOT(pattern, why) pattern,
-#include "protect.def"
-	};
-
 	buf_puts(&k->patterns, GUARD_SPARSE_MARK
 		 "a sandbox made this repository. What its commits have under these\n"
 		 "# names would run by merely using the project, so git does not "
@@ -81,9 +160,17 @@ static void add_patterns(struct keeping *k)
 		 "# git show HEAD:NAME. To write all of it: git sparse-checkout "
 		 "disable\n/*\n");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		buf_printf(&k->patterns, "!%s\n", names[i]);
-	for (size_t i = 0; i < ARRAY_LEN(others); i++)
-		buf_printf(&k->patterns, "%s\n", others[i]);
+		if (strncmp(names[i], "**/", 3) == 0)
+			add_way(k, names[i]);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		leave_out(k, names[i]);
+	for (size_t i = 0; i < ARRAY_LEN(exceptions); i++)
+		buf_printf(&k->patterns, "%s\n", exceptions[i]);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		add_inner(k, names[i]);
+		if (strncmp(names[i], "**/", 3) == 0)
+			add_rooted(k, names[i]);
+	}
 	for (size_t i = 0; i < k->g->rules.len; i++)
 		add_rule(k, k->g->rules.items[i]);
 }
@@ -281,7 +368,9 @@ static int keep_out(struct keeping *k, int dir_fd)
 	if (!tree)
 		return out_of_memory(k);
 	k->tree = tree;
-	status = write_patterns(k, dir_fd);
+	add_patterns(k);
+	status = k->patterns.failed ? out_of_memory(k) : write_patterns(k, dir_fd);
+	buf_free(&k->patterns);
 	if (status >= 0)
 		status = judge_own_settings(k, dir_fd);
 	if (status >= 0 && !worktree)
@@ -295,9 +384,6 @@ int guard_keep_out(const struct guard_root *g, int git_fd, const char *path, uns
 	struct keeping k = { .g = g, .path = path, .hash = hash, .taker = taker, .e = e };
 	int status = 0;
 
-	add_patterns(&k);
-	if (k.patterns.failed)
-		status = out_of_memory(&k);
 	for (size_t i = 0; i < dirs->len && status >= 0; i++) {
 		auto_fd fd = -1;
 
@@ -305,6 +391,5 @@ int guard_keep_out(const struct guard_root *g, int git_fd, const char *path, uns
 		fd = path_open_nolink(git_fd, *k.dir ? k.dir : ".", O_RDONLY | O_DIRECTORY, e);
 		status = fd < 0 ? fd : keep_out(&k, fd);
 	}
-	buf_free(&k.patterns);
 	return status < 0 ? status : 0;
 }

@@ -153,3 +153,48 @@ def test_later_runs(t):
         if os.path.lexists(f"{ws}/{name}/new/.git"):
             use_git(t, f"{ws}/{name}", f"{ws}/{name}/new")
         t.equal(git(t, "fsck", cwd=f"{ws}/{name}/c").rc, 0, f"{name}: fsck")
+
+
+# what a branch has that is not checked out: links in place of directories with protected names,
+# and directories of that kind where protected ones have everything left out
+LINKS = (".vscode", ".claude", "a/.config", "mise", ".github", ".jj", "a/.husky")
+INNER = (".vim/plugin/mise/x.vim", ".claude/agents/mise/x.md", ".vscode/.claude/plans/x",
+         ".claude/agents/.claude/plans/x.md", ".codex/.github/x")
+# repositories in such a directory, and one in which the policy protects a file
+PLACES = {"mise": "config.toml", "b/mise": "conf.d/x.toml", "d/.config": "fish/config.fish",
+          "e/.github": "hooks/x", "p": "run.sh", "q/r": "deep/run.sh"}
+
+
+def make_branch(place, paths, links=()):
+    """A repository whose branch other has protected names, main none of them."""
+    lines = [f"(mkdir -p '{place}'; cd '{place}'; git init -q -b main; echo one > f; mkdir ev",
+             "echo evil > ev/tasks.json; git add -A; git commit -qm one; git checkout -qb other"]
+    for path in links:
+        lines.append(f"mkdir -p $(dirname {path}); ln -s $PWD/ev {path}")
+    for path in paths:
+        lines.append(f"mkdir -p $(dirname {path}); echo evil > {path}")
+    return "\n".join(lines + ["git add -A; git commit -qm other; git checkout -q main)"])
+
+
+@needs("git")
+@timeout(120)
+def test_links_and_places(t):
+    """A pattern for a directory does not match a link, and one for DIR/NAME does not match NAME in
+    a repository that lies in DIR: git writes neither."""
+    ws = t.workspace()
+    script = [make_branch("links", (), LINKS), make_branch("inner", INNER)]
+    script += [make_branch(place, [path]) for place, path in PLACES.items()]
+    r = t.ward("run", *PASSED, "--set", 'filesystem.protect=["/p/run.sh", "/q/r/deep/"]', "--",
+               "bash", "-ec", "\n".join(script), cwd=ws, env=WHO, timeout=60)
+    t.equal(r.rc, 0, r.err)
+    places = {"links": LINKS, "inner": INNER, **{at: [path] for at, path in PLACES.items()}}
+    for place, paths in places.items():
+        for command in ("checkout -q other", "reset -q --hard", "checkout -q main", "stash -q",
+                        "merge -q other", "worktree add -q ../by-hand-{} other"):
+            git(t, *command.format(os.path.basename(place)).split(), cwd=f"{ws}/{place}")
+            for top in (place, os.path.join(place, f"../by-hand-{os.path.basename(place)}")):
+                came = [p for p in paths if os.path.lexists(os.path.join(ws, top, p))]
+                if top != place:	# elsewhere the name of the place does not count
+                    came = [p for p in came if place in ("links", "inner")]
+                t.equal(came, [], f"{place}: after git {command}")
+        t.equal(t.read(ws, place, "f"), "one\n", "the rest is there")
