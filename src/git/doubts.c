@@ -167,10 +167,25 @@ static int doubt_entry(struct doubts *d, const struct entries *l, const char *pa
 	return doubts_add(d, 0, id, path);
 }
 
+/* A submodule's commit in an index, which `git submodule update` checks out. */
+static int doubt_link(struct take *t, const char *prefix, const char *tree, struct doubts *d,
+		      const struct entries *l, const char *path, const char *rest)
+{
+	struct doubts one = { 0 };
+	int status = doubt_entry(&one, l, path, rest);
+
+	if (status == 0)
+		status = d->len < DOUBTS_MAX ? history_link_fault(t, prefix, tree, one.items) : 1;
+	if (status == 1)
+		status = doubts_add(d, 0, one.items[0].id, path);
+	doubts_clear(&one);
+	return status;
+}
+
 /* Doubts about what the new index has and the old one has not: both are in the order of paths.
  * kept: the host's branches do not count, only the flag by which git leaves a file alone. */
-static int compare_entries(struct take *t, const char *tree, bool kept, const struct entries *old,
-			   const struct entries *now, struct doubts *d)
+static int compare_entries(struct take *t, const char *prefix, const char *tree, bool kept,
+			   const struct entries *old, const struct entries *now, struct doubts *d)
 {
 	size_t n = sizeof(uint32_t) + now->hash;
 	const char *old_rest = "", *rest, *path, *before;
@@ -186,8 +201,10 @@ static int compare_entries(struct take *t, const char *tree, bool kept, const st
 		if (before && strcmp(before, path) == 0 && memcmp(old_rest, rest, n + kept) == 0)
 			continue;
 		memcpy(&mode, rest, sizeof(mode));
+		if (mode == GIT_MODE_GITLINK)
+			status = doubt_link(t, prefix, tree, d, now, path, rest);
 		/* a directory of a sparse index: what is in it is not listed */
-		if (mode != GIT_MODE_TREE && !protect_has(t, tree, path, mode))
+		if (status < 0 || (mode != GIT_MODE_TREE && !protect_has(t, tree, path, mode)))
 			continue;
 		status = kept && !rest[n] ? doubts_add(d, 0, NOBODYS, path)
 					  : doubt_entry(d, now, path, rest);
@@ -264,7 +281,7 @@ int index_brings(struct take *t, const char *path, const struct file *old, const
 	if (status == 0)
 		status = list_entries(t, index, &now);
 	if (status == 0)
-		status = compare_entries(t, tree, kept, &before, &now, &d);
+		status = compare_entries(t, prefix, tree, kept, &before, &now, &d);
 	if (status == 0 && (now.nameless || (kept && now.split)))
 		status = check_shared(t, tree, path, &d);
 	if (status == 0 && d.len)

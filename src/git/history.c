@@ -6,11 +6,14 @@
  * New is what no ref of the host's leads to, those below refs/ward aside. A commit is held that
  * changes something under a protected name, as compared to all its parents, unless the newest
  * commit of one of the host's branches has exactly that there; and a commit that leads to a held
- * one. Only names are looked at, so a merge or rebase of the user's own commits is none of it.
+ * one, as a parent or as the commit of a submodule, which `git submodule update` checks out. Only
+ * names are looked at, so a merge or rebase of the user's own commits is none of it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "git/protect.h"
 #include "rules/git_ref.h"
 
@@ -21,10 +24,12 @@
 struct history {
 	struct take *t;
 	const char *git_dir, *tree;
+	const char *prefix; /* of the repository in the view */
 	int64_t until_ms;
 	struct buf text;     /* what git said; the rest points into it */
 	struct strv commits; /* "ID PARENT..", parents first */
 	struct doubts doubts;
+	struct doubts links; /* commits of submodules */
 };
 
 static int out_of_memory(struct take *t)
@@ -195,6 +200,8 @@ static int read_change(struct history *h, char *record, const char *path)
 	}
 	if (!h->commits.len || strlen(id) != digits_of(h->t))
 		return -EPROTO;
+	if (mode == GIT_MODE_GITLINK && doubts_add(&h->links, h->commits.len - 1, id, path) < 0)
+		return -ENOMEM;
 	return protect_has(h->t, h->tree, path, (unsigned)mode)
 		       ? doubts_add(&h->doubts, h->commits.len - 1, id, path)
 		       : 0;
@@ -318,6 +325,119 @@ static void history_clear(struct history *h)
 	buf_free(&h->text);
 	strv_free(&h->commits);
 	doubts_clear(&h->doubts);
+	doubts_clear(&h->links);
+}
+
+static int judge_ids(const struct history *one, const struct buf *ids);
+
+/* Judges commits of submodules in the repository of one, as far as it has them. 1: git fails. */
+static int judge_in_module(struct take *t, const char *prefix, int64_t until_ms,
+			   const struct buf *links)
+{
+	struct history h = { .t = t, .prefix = prefix, .until_ms = until_ms };
+	auto_free char *git_dir = NULL, *tree = NULL;
+	auto_buf ids = { 0 };
+	int status = protect_open(t, prefix, &tree);
+
+	if (status < 0)
+		return status;
+	if (asprintf(&git_dir, "%s/%s", t->record.git_dir, prefix) < 0) {
+		git_dir = NULL;
+		return -ENOMEM;
+	}
+	h.git_dir = git_dir;
+	h.tree = tree;
+	buf_add(&ids, links->data, links->len);
+	add_own(t, prefix, &ids);
+	return ids.failed ? -ENOMEM : judge_ids(&h, &ids);
+}
+
+static bool is_held(const struct take *t, const char *id)
+{
+	size_t n = digits_of(t);
+
+	/* not sorted here */
+	for (size_t i = 0; i < t->held.len; i++)
+		if (strncmp(t->held.items[i], id, n) == 0)
+			return true;
+	return false;
+}
+
+/* Adds the held ones among commits of submodules (one on a line) of the repository at prefix. */
+static int judge_links(struct take *t, const char *prefix, int64_t until_ms,
+		       const struct buf *links)
+{
+	size_t n = strlen(prefix);
+	int status = 0;
+
+	for (size_t i = 0; i < t->repositories.len && status == 0 && links->len; i++) {
+		const char *module = t->repositories.items[i];
+
+		if (strncmp(module, prefix, n) == 0 && strncmp(module + n, "modules/", 8) == 0)
+			status = judge_in_module(t, module, until_ms, links);
+	}
+	return status;
+}
+
+/* The same where a submodule has its repository in its own work tree. That one has a view of its
+ * own, which is taken over first, but not yet while the sandbox runs. */
+static int judge_in_place(struct take *t, const char *tree, const struct doubt *link,
+			  int64_t until_ms)
+{
+	struct history h = { .t = t, .prefix = "\n", .until_ms = until_ms };
+	auto_free char *inside = NULL, *git_dir = NULL;
+	auto_fd root = open(t->record.host_root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	auto_buf ids = { 0 };
+	struct ward_err e = { 0 };
+
+	if (asprintf(&inside, "%s%s%s", tree, *tree ? "/" : "", link->path) < 0 ||
+	    asprintf(&git_dir, "%s/%s/.git", t->record.host_root, inside) < 0)
+		return -ENOMEM;
+	fd = path_open_nolink(root, git_dir + strlen(t->record.host_root) + 1, O_PATH | O_DIRECTORY,
+			      &e);
+	if (fd < 0)
+		return 0;
+	h.git_dir = git_dir;
+	h.tree = inside;
+	buf_printf(&ids, "%s\n", link->id);
+	if (ids.failed)
+		return -ENOMEM;
+	return t->live && !ids_complete(git_dir, ids.data) ? 1 : judge_ids(&h, &ids);
+}
+
+/* A commit of a submodule that is held there is a doubt about the commit that names it. */
+static int doubt_links(struct history *h)
+{
+	auto_buf ids = { 0 };
+	int status;
+
+	for (size_t i = 0; i < h->links.len; i++)
+		buf_printf(&ids, "%s\n", h->links.items[i].id);
+	status = ids.failed ? -ENOMEM : judge_links(h->t, h->prefix, h->until_ms, &ids);
+	for (size_t i = 0; i < h->links.len && status == 0; i++)
+		status = judge_in_place(h->t, h->tree, &h->links.items[i], h->until_ms);
+	for (size_t i = 0; i < h->links.len && status == 0; i++) {
+		const struct doubt *link = &h->links.items[i];
+
+		if (is_held(h->t, link->id))
+			status = doubts_add(&h->doubts, link->of, link->id, link->path);
+	}
+	return status;
+}
+
+int history_link_fault(struct take *t, const char *prefix, const char *tree,
+		       const struct doubt *link)
+{
+	int64_t until_ms = now_ms() + EXAMINE_MS;
+	auto_buf line = { 0 };
+	int status;
+
+	buf_printf(&line, "%s\n", link->id);
+	status = line.failed ? -ENOMEM : judge_links(t, prefix, until_ms, &line);
+	if (status == 0)
+		status = judge_in_place(t, tree, link, until_ms);
+	strv_sort(&t->held);
+	return status < 0 ? status : status > 0 || is_held(t, link->id);
 }
 
 /* Adds the held commits among those that the ids (one on a line) lead to. 1: git fails. */
@@ -328,6 +448,8 @@ static int judge_ids(const struct history *one, const struct buf *ids)
 
 	if (status == 0)
 		status = read_answer(&h);
+	if (status == 0 && h.links.len)
+		status = doubt_links(&h);
 	if (status == 0 && h.doubts.len)
 		status = doubts_clear_known(h.t, h.git_dir, NULL, &h.doubts);
 	if (status == 0 && h.doubts.len)
@@ -399,7 +521,7 @@ static int hold_tags(struct take *t, const char *git_dir, const struct buf *ids,
 
 int judge_history(struct take *t, const char *prefix)
 {
-	struct history h = { .t = t, .until_ms = now_ms() + EXAMINE_MS };
+	struct history h = { .t = t, .prefix = prefix, .until_ms = now_ms() + EXAMINE_MS };
 	auto_free char *git_dir = NULL, *tree = NULL;
 	size_t before = t->held.len, digits = digits_of(t);
 	auto_buf ids = { 0 };

@@ -253,12 +253,51 @@ static bool is_followed(const char *dir)
 	return followed;
 }
 
+/* How deep the repository of a view lies: a submodule is taken over before what names its
+ * commits. */
+static size_t depth_of(const char *dir)
+{
+	auto_fd dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct git_view_record r = { 0 };
+	struct ward_err e = { 0 };
+	size_t depth = 0;
+
+	if (dir_fd >= 0 && read_record(dir_fd, dir, &r, &e) == 0)
+		for (const char *c = r.git_dir; *c; c++)
+			depth += *c == '/';
+	git_view_record_clear(&r);
+	return depth;
+}
+
+struct turn {
+	size_t number, depth;
+};
+
+static int compare_turns(const void *a, const void *b)
+{
+	const struct turn *x = a, *y = b;
+
+	return x->depth != y->depth ? (x->depth < y->depth) - (x->depth > y->depth)
+				    : (x->number > y->number) - (x->number < y->number);
+}
+
 static int take_each(char **dirs, enum take_how how, struct buf *out)
 {
 	int64_t all = now_ms() + (how == TAKE_LIVE ? LIVE_MS : ALL_MS);
+	auto_free struct turn *turns = NULL;
+	size_t count = 0;
 	int status = 0;
 
-	for (size_t i = 0; dirs[i]; i++) {
+	while (dirs[count])
+		count++;
+	turns = calloc(count + 1, sizeof(*turns));
+	if (!turns)
+		return -ENOMEM;
+	for (size_t k = 0; k < count; k++)
+		turns[k] = (struct turn){ k, count > 1 ? depth_of(dirs[k]) : 0 };
+	qsort(turns, count, sizeof(*turns), compare_turns);
+	for (size_t k = 0; k < count; k++) {
+		size_t i = turns[k].number;
 		int64_t one_ms = now_ms() + VIEW_MS;
 		bool idle = how == TAKE_LIVE ? !is_followed(dirs[i]) : !git_view_changed(dirs[i]);
 		int one =

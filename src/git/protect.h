@@ -45,6 +45,10 @@ must_check int index_brings(struct take *t, const char *path, const struct file 
 must_check int judge_history(struct take *t, const char *prefix);
 /* The protected path that the object with this id (n digits) brings; NULL: none. */
 const char *history_fault(const struct take *t, const char *id, size_t n);
+/* Whether a commit of a submodule of the repository at prefix, with its files at tree, is held
+ * there: 0, 1, or -errno. */
+must_check int history_link_fault(struct take *t, const char *prefix, const char *tree,
+				  const struct doubt *link);
 /* The same for any id or name of a commit in a file. */
 const char *history_fault_in(const struct take *t, const struct file *f);
 
