@@ -49,9 +49,13 @@ bool guard_is_version_file(const char *path)
 	return form >= 0;
 }
 
-static int refuse(struct buf *why, const char *fault)
+static int refuse(struct buf *why, int form, const char *fault)
 {
-	buf_printf(why, "a version file with %s; mise may take it for a directory of programs",
+	buf_printf(why,
+		   form == VERSION_ENV
+			   ? "an environment file with %s; agents and shells that load it would "
+			     "run that"
+			   : "a version file with %s; mise may take it for a directory of programs",
 		   fault);
 	return why->failed ? -ENOMEM : 1;
 }
@@ -64,9 +68,9 @@ static int judge_text(int fd, int form, struct buf *why)
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
 	    io_read_all(fd, VERSION_FILE_MAX, &text) < 0)
-		return refuse(why, "content that cannot be read");
+		return refuse(why, form, "content that cannot be read");
 	fault = version_file_fault((enum version_form)form, buf_text(&text), text.len);
-	return fault ? refuse(why, fault) : 0;
+	return fault ? refuse(why, form, fault) : 0;
 }
 
 /* A link to a version file of the same form: that one is judged where it lies. */
@@ -80,7 +84,7 @@ static int judge_link(int dir_fd, const char *name, int form, struct buf *why)
 	slash = strrchr(target, '/');
 	return form_of(slash ? slash + 1 : target) == form
 		       ? 0
-		       : refuse(why, "a link to another kind of file in its place");
+		       : refuse(why, form, "a link to another kind of file in its place");
 }
 
 int guard_judge_version(int dir_fd, const struct walk_entry *entry, struct buf *why)
@@ -95,7 +99,8 @@ int guard_judge_version(int dir_fd, const struct walk_entry *entry, struct buf *
 	if (entry->type == DT_DIR)
 		return 0;
 	fd = openat(dir_fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? refuse(why, "content that cannot be read") : judge_text(fd, form, why);
+	return fd < 0 ? refuse(why, form, "content that cannot be read")
+		      : judge_text(fd, form, why);
 }
 
 int guard_judge_old_link(const struct guard_root *g, int dir_fd, const struct walk_entry *entry,
@@ -103,6 +108,7 @@ int guard_judge_old_link(const struct guard_root *g, int dir_fd, const struct wa
 {
 	auto_fd way = openat(dir_fd, entry->name, O_PATH | O_CLOEXEC), fd = -1;
 	char link[32], place[PATH_MAX];
+	int form = form_of(entry->name);
 	struct stat st;
 	ssize_t n;
 
@@ -114,6 +120,6 @@ int guard_judge_old_link(const struct guard_root *g, int dir_fd, const struct wa
 	if (!path_is_beneath(place, g->path))
 		return 0; /* the person's own */
 	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? refuse(why, "content that cannot be read")
-		      : judge_text(fd, form_of(entry->name), why);
+	return fd < 0 ? refuse(why, form, "content that cannot be read")
+		      : judge_text(fd, form, why);
 }

@@ -12,10 +12,15 @@
  * The forms of the other readers are kept simple where two readers might differ: in a toolchain
  * file a comment is a line of its own and strings do not span lines, and a package.json that the
  * strict reader cannot understand may not hold what could be read as "path:".
+ *
+ * A .env file has as many readers as languages. So no line of it is parsed: no variable of
+ * tables/envfile.def may be followed by what assigns, anywhere but in a comment, and nothing may be
+ * a command substitution.
  */
 #include "rules/version_file.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "rules/json_in.h"
 
@@ -125,6 +130,8 @@ static const char *toolchain_line_fault(const char *line, size_t n)
 	}
 	if (!n || *line == '#')
 		return NULL;
+	if (memmem(line, n, "path", 4))
+		return "a toolchain that is a directory";
 	if (memchr(line, ':', n) || memchr(line, '\\', n) || memmem(line, n, "\"\"\"", 3) ||
 	    memmem(line, n, "'''", 3))
 		return "a toolchain that has characters names of toolchains do not have";
@@ -196,6 +203,116 @@ static const char *package_fault(const char *text, size_t n)
 	return good ? NULL : why;
 }
 
+/* ---- .env ---- */
+
+static bool is_name_char(char c)
+{
+	return is_letter_or_digit(c) || c == '_';
+}
+
+static bool runs_others(const char *name, size_t n)
+{
+	static const char *const names[] = {
+#define ENV_RUNS(name, why) name,
+#include "envfile.def"
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strlen(names[i]) == n && memcmp(names[i], name, n) == 0)
+			return true;
+	/* npm takes its own in any letters */
+	return n == 23 && strncasecmp(name, "npm_config_script_shell", n) == 0;
+}
+
+/* Whether every word of a value of NODE_OPTIONS is an option by which node runs nothing more. */
+static bool are_plain_options(const char *value, size_t n)
+{
+	static const char *const plain[] = { "--max-old-space-size=",
+					     "--max-semi-space-size=",
+					     "--max-http-header-size=",
+					     "--stack-trace-limit=",
+					     "--no-warnings",
+					     "--no-deprecation",
+					     "--enable-source-maps",
+					     "--trace-warnings",
+					     "--trace-deprecation",
+					     "--disable-warning=",
+					     "--unhandled-rejections=",
+					     "--dns-result-order=",
+					     "--openssl-legacy-provider",
+					     "--experimental-vm-modules",
+					     "--expose-gc" };
+
+	for (size_t at = 0, end; at < n; at = end) {
+		bool known = false;
+
+		end = at + 1;
+		if (is_blank(value[at]) || value[at] == '"' || value[at] == '\'')
+			continue;
+		while (end < n && !is_blank(value[end]) && value[end] != '"' && value[end] != '\'')
+			end++;
+		for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+			known |= begins(value + at, end - at, plain[i]);
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
+/* What the name in front of an assignment at `at` does: static text; NULL: nothing. */
+static const char *assignment_fault(const char *line, size_t n, size_t at)
+{
+	static const char options[] = "NODE_OPTIONS";
+	size_t end = at, begin;
+
+	while (end && (is_blank(line[end - 1]) || line[end - 1] == '+' || line[end - 1] == '\v' ||
+		       line[end - 1] == '\f'))
+		end--;
+	for (begin = end; begin && is_name_char(line[begin - 1]);)
+		begin--;
+	if (runs_others(line + begin, end - begin))
+		return "a variable by which programs run others";
+	if (end - begin == sizeof(options) - 1 && begins(line + begin, end - begin, options) &&
+	    !are_plain_options(line + at + 1, n - at - 1))
+		return "a NODE_OPTIONS by which node may load more";
+	return NULL;
+}
+
+static const char *env_line_fault(const char *line, size_t n)
+{
+	const char *why = NULL;
+
+	while (n && is_blank(*line)) {
+		line++;
+		n--;
+	}
+	if (n && *line == '#')
+		return NULL;
+	if (memchr(line, '`', n) || memmem(line, n, "$(", 2))
+		return "a command";
+	for (size_t at = 0; at < n && !why; at++)
+		if (line[at] == '=' || line[at] == ':')
+			why = assignment_fault(line, n, at);
+	return why;
+}
+
+/* Lines as JavaScript has them, too. */
+static const char *env_fault(const char *text, size_t n)
+{
+	for (size_t at = 0, end; at < n; at = end + 1) {
+		const char *why;
+
+		for (end = at; end < n && text[end] != '\n' && text[end] != '\r' &&
+			       !begins(text + end, n - end, "\xe2\x80\xa8") &&
+			       !begins(text + end, n - end, "\xe2\x80\xa9");)
+			end++;
+		why = env_line_fault(text + at, end - at);
+		if (why)
+			return why;
+	}
+	return memchr(text, '\0', n) ? "bytes that text does not have" : NULL;
+}
+
 const char *version_file_fault(enum version_form form, const char *text, size_t n)
 {
 	if (n > VERSION_FILE_MAX)
@@ -207,6 +324,8 @@ const char *version_file_fault(enum version_form form, const char *text, size_t 
 		if (has_odd_bytes(text, n))
 			return "bytes that text does not have";
 		return each_line(text, n, toolchain_line_fault);
+	case VERSION_ENV:
+		return env_fault(text, n);
 	case VERSION_WORDS:
 	default:
 		if (n > WORDS_MAX)

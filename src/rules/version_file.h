@@ -1,4 +1,5 @@
-/* Files that name the versions of a project's tools: whether they name nothing else. */
+/* Files that name the versions of a project's tools, or set variables: whether they do nothing
+ * else. */
 #ifndef WARD_RULES_VERSION_FILE_H
 #define WARD_RULES_VERSION_FILE_H
 
@@ -6,9 +7,10 @@
 
 /* How a file names versions (tables/versions.def). */
 enum version_form {
-	VERSION_WORDS,    /* words and comments: .nvmrc, .python-version */
-	VERSION_PACKAGE,  /* package.json: packageManager, devEngines */
-	VERSION_TOOLCHAIN /* rust-toolchain.toml */
+	VERSION_WORDS,     /* words and comments: .nvmrc, .python-version */
+	VERSION_PACKAGE,   /* package.json: packageManager, devEngines */
+	VERSION_TOOLCHAIN, /* rust-toolchain.toml */
+	VERSION_ENV        /* .env: variables, but none by which programs run others */
 };
 
 /* Longer files are not read. */

@@ -48,6 +48,8 @@ VERSIONS = {
     ".sdkmanrc": "# versions\njava=21.0.3-tem\n",
     "package.json": '{"packageManager":"yarn@4.1.0"}\n',
     "rust-toolchain.toml": '[toolchain]\nchannel = "1.80"\n',
+    ".env": "DATABASE_URL=postgres://h/db?a=b&c=d\nNODE_OPTIONS=--max-old-space-size=4096\n",
+    "a/.env.local": "ENV=dev\nBROWSER=none\n",
 }
 PATHS = {
     ".nvmrc": "path:./x\n", ".python-version": "3.12\npath:./x\n",
@@ -55,6 +57,7 @@ PATHS = {
     "a/.java-version": "21 path:./x\n", ".sdkmanrc": "java=path:x\n",
     "package.json": r'{"packageManager":"yarn@\u0070ath:./x"}' + "\n",
     "rust-toolchain.toml": '[toolchain]\nchannel = "path:x"\n',
+    ".env": "A=b\nexport BASH_ENV=./x.sh\n", "a/.env.local": "NODE_OPTIONS=--require=./x.js\n",
 }
 
 
@@ -72,7 +75,7 @@ def quarantined(r):
 def test_versions(t):
     """A file that names versions is the agent's to write, whether it was there before or not; one
     that names a directory, whose programs mise would put into PATH, goes to the quarantine."""
-    plain = {name: "1\n" for name in VERSIONS}
+    plain = {name: "# 1\n" if ".env" in name else "1\n" for name in VERSIONS}
     for old in ({}, plain, plain | {f"d{i}/f{k}": "" for i in range(25) for k in range(50)}):
         ws = t.workspace(old)
         run = ("run", "-w", ws, "--", "sh", "-c")

@@ -145,10 +145,56 @@ static void toolchains_name_channels(void **state unused_arg)
 		"toolchain = { profile = \"\"\"\n#\"\"\", channel = \"path:../bin\" }\n",
 		"toolchain = { profile = '''\n#''', channel = 'path:../bin' }\n",
 		"[toolchain]\r# x\nchannel = \"1\"\n",
+		"[toolchain]\npath = \"evil\"\n",
 	};
 
 	check(VERSION_TOOLCHAIN, good, ARRAY_LEN(good), true);
 	check(VERSION_TOOLCHAIN, bad, ARRAY_LEN(bad), false);
+}
+
+static void variables_run_nothing(void **state unused_arg)
+{
+	static const char *const good[] = {
+		"",
+		"# BASH_ENV=x\nA=b\n",
+		"DATABASE_URL=postgres://h/db?a=b&c=d\n",
+		"export KEY=\"a b\"\r\nENV=dev\nBROWSER=none\n",
+		"MY_PATH=/x\nPATH_INFO=x\nXBASH_ENV=y\n",
+		"NODE_OPTIONS=--max-old-space-size=4096\n",
+		"NODE_OPTIONS='--max-old-space-size=4096 --no-warnings'\n",
+		"GIT_AUTHOR_NAME=x\nNODE_ENV=production\n",
+		"KEY='-----BEGIN KEY-----\nabc==\n-----END KEY-----'\n",
+		"P=a;b|c$d\n",
+	};
+	static const char *const bad[] = {
+		"BASH_ENV=./x.sh\n",
+		"  export  BASH_ENV = ./x.sh\n",
+		"BASH_ENV: ./x.sh\n",
+		"BASH_ENV\t=./x",
+		"A=b BASH_ENV=x\n",
+		"BASH_ENV+=x\n",
+		"\xef\xbb\xbf"
+		"BASH_ENV=x\n",
+		"# x\rBASH_ENV=./x\n",
+		"# x\xe2\x80\xa8"
+		"BASH_ENV=./x\n",
+		"A='\nBASH_ENV=x\n'\n",
+		"PATH=./bin:$PATH\n",
+		"LD_PRELOAD=./x.so\n",
+		"NODE_OPTIONS=--require ./x.js\n",
+		"NODE_OPTIONS=\"--no-warnings -r ./x.js\"\n",
+		"NODE_OPTIONS=--import=data:text/javascript,x\n",
+		"AIDER_LINT_CMD=./x\n",
+		"NPM_CONFIG_SCRIPT_SHELL=./x\n",
+		"A=$(touch x)\n",
+		"A=\"`touch x`\"\n",
+		"GIT_SSH_COMMAND=./x\n",
+	};
+	static const char zero[] = "A=b\0C=d\n";
+
+	check(VERSION_ENV, good, ARRAY_LEN(good), true);
+	check(VERSION_ENV, bad, ARRAY_LEN(bad), false);
+	assert_non_null(version_file_fault(VERSION_ENV, zero, sizeof(zero) - 1));
 }
 
 static void long_files_are_refused(void **state unused_arg)
@@ -169,6 +215,7 @@ int main(void)
 		cmocka_unit_test(directories_do_not),
 		cmocka_unit_test(packages_name_versions),
 		cmocka_unit_test(toolchains_name_channels),
+		cmocka_unit_test(variables_run_nothing),
 		cmocka_unit_test(long_files_are_refused),
 	};
 
