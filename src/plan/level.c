@@ -45,6 +45,8 @@ size_t level_landlock_refusals(const struct policy *p, struct strv *refusals)
 		{ p->fs_caches.len > 0, POLICY_F_fs_caches, "volumes need a mount namespace" },
 		{ strcmp(p->image, "host") != 0, POLICY_F_image,
 		  "an image needs a mount namespace" },
+		{ p->fs_scratch.len > 0, POLICY_F_fs_scratch,
+		  "private directories need a mount namespace" },
 		{ p->fs_programs.len > 0, POLICY_F_fs_programs,
 		  "filesystem.programs needs a mount namespace" },
 		{ is_set(p, POLICY_F_toolchains) && p->toolchains.len &&

@@ -6,6 +6,8 @@
 
 /* Adds the private file systems and links of tables/root.def. */
 must_check int plan_add_private(struct plan *p, struct ward_err *e);
+/* plan_scratch.c: the private directories of filesystem.scratch. */
+must_check int plan_add_scratch(struct plan *p, struct ward_err *e);
 /* Adds the workspace, the git directories that it needs, and the policy's host mounts. */
 must_check int plan_add_policy_mounts(struct plan *p, struct ward_err *e);
 /* Adds the caches and the named home of the policy, made and locked if the spec starts. */

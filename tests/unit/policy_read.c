@@ -133,6 +133,7 @@ static const struct {
 	{ POLICY_F_fs_hide, "[]", NULL, "[\"a\\n!b\"]" },
 	{ POLICY_F_fs_ask, "[/data, /srv/x]", NULL, "{a: b}" },
 	{ POLICY_F_fs_protect, "[\"!Makefile\"]", NULL, "{a: b}" },
+	{ POLICY_F_fs_scratch, "[/srv/data, /run]", NULL, "{a: b}" },
 	{ POLICY_F_fs_caches, "[pip, npm]", NULL, "[3, true]" },
 	{ POLICY_F_fs_caches, "[ccache]", NULL, "[nmp]" },
 	{ POLICY_F_proc_user, "user", NULL, "../x" },

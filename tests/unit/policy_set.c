@@ -157,6 +157,7 @@ static const struct {
 	{ POLICY_F_fs_hide, "[\"!a\", b]", "[\"!a\", c, b]", "[b, \"!a\"]" },
 	{ POLICY_F_fs_protect, "[]", "[a]", "[\"!.envrc\"]" },
 	{ POLICY_F_fs_ask, "[/a, /b]", "[/a]", "[/a, /c]" },
+	{ POLICY_F_fs_scratch, "[/a, /b]", "[/a]", "[/a, /c]" },
 	{ POLICY_F_fs_caches, "[pip]", "[]", "[pip, npm]" },
 	{ POLICY_F_proc_user, "agent", "agent", "user" },
 	{ POLICY_F_fs_home, "private", "private", "claude" },
