@@ -280,6 +280,10 @@ void conn_accept_tls(struct source *s, uint32_t events)
 			f->stop = true;
 			return;
 		}
+		if (n == TLS_MAKE_ROOM) {
+			(void)!make_room(f);
+			continue;
+		}
 		memcpy(&from.sin_addr, hello.address, sizeof(hello.address));
 		if (n == sizeof(hello) && fd >= 0)
 			begin(f, fd, (const struct sockaddr_storage *)&from, false);

@@ -7,6 +7,9 @@
 
 #include "base/err.h"
 
+/* A message of so many bytes, without a connection, asks the front to end one that is idle. */
+#define TLS_MAKE_ROOM 1
+
 /* What comes with each connection. */
 struct tls_hello {
 	uint8_t address[4]; /* of the client, IPv4 */

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -62,7 +63,7 @@ struct server {
 	SSL_CTX *ctx;
 	int epoll_fd, signal_fd;
 	struct relay *relays, *gone;
-	unsigned count;
+	unsigned count, most;
 	bool deaf, stop;
 };
 
@@ -150,6 +151,14 @@ static void reload(struct server *s)
 	fprintf(stderr, "ward serve: the certificate was read again\n");
 }
 
+static void listen_or_not(struct server *s, bool listens)
+{
+	struct epoll_event ev = { .events = listens ? EPOLLIN : 0, .data.ptr = &s->deaf };
+
+	s->deaf = !listens;
+	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, LISTEN_FD, &ev);
+}
+
 /* -- one connection */
 
 static void watch(struct server *s, struct end *end, uint32_t events)
@@ -177,8 +186,11 @@ static void leave(struct server *s, struct relay *r)
 	own_close_fd(&r->inner.fd);
 	SSL_free(r->ssl);
 	/* events of this round may still name it */
+	r->gone = true;
 	r->next = s->gone;
 	s->gone = r;
+	if (s->deaf)
+		listen_or_not(s, true);
 }
 
 /* Ends the connection that has taken longest over its handshake. False: none is at that. */
@@ -189,11 +201,17 @@ static bool make_room(struct server *s)
 	for (struct relay *r = s->relays; r; r = r->next)
 		if (!r->shaken)
 			oldest = r; /* the newest is the first */
-	if (oldest) {
-		oldest->gone = true;
+	if (oldest)
 		leave(s, oldest);
-	}
 	return oldest;
+}
+
+/* Where no handshake is under way, the front, which knows what each connection is used for, ends
+ * one of which it has no request. Until it has gone, or the next tick, no other is accepted. */
+static void ask_for_room(struct server *s)
+{
+	listen_or_not(s, false);
+	(void)!send(FRONT_FD, "", TLS_MAKE_ROOM, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* Gives the front one end, with the client's address. */
@@ -320,7 +338,7 @@ static void go_on(struct server *s, struct relay *r)
 
 static void begin(struct server *s, int fd, const struct sockaddr_in *from)
 {
-	struct relay *r = s->count < MOST || make_room(s) ? calloc(1, sizeof(*r)) : NULL;
+	struct relay *r = calloc(1, sizeof(*r));
 	int one = 1;
 
 	if (r)
@@ -347,29 +365,25 @@ static void begin(struct server *s, int fd, const struct sockaddr_in *from)
 
 /* -- the loop */
 
-static void listen_or_not(struct server *s, bool listens)
-{
-	struct epoll_event ev = { .events = listens ? EPOLLIN : 0, .data.ptr = &s->deaf };
-
-	s->deaf = !listens;
-	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, LISTEN_FD, &ev);
-}
-
 static void accept_some(struct server *s)
 {
 	for (int i = 0; i < 64; i++) {
 		struct sockaddr_in from = { 0 };
 		socklen_t n = sizeof(from);
-		int fd = accept4(LISTEN_FD, (struct sockaddr *)&from, &n,
-				 SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd;
 
+		if (s->count >= s->most && !make_room(s)) {
+			ask_for_room(s);
+			return;
+		}
+		fd = accept4(LISTEN_FD, (struct sockaddr *)&from, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0) {
 			begin(s, fd, &from);
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 			   errno == ENOMEM) {
 			if (make_room(s))
 				continue;
-			listen_or_not(s, false); /* until the next tick */
+			ask_for_room(s);
 			return;
 		} else if (errno != ECONNABORTED && errno != EINTR) {
 			return;
@@ -442,8 +456,13 @@ static int prepare(struct server *s, struct ward_err *e)
 	const struct confine_tree tree = { .path = s->dir, .fd = -1, .rights = CONFINE_READ };
 	const struct confine_own own = { .trees = &tree, .tree_count = 1 };
 	struct epoll_event ev = { .events = EPOLLIN };
+	struct rlimit files = { 0 };
 	sigset_t set;
 
+	/* each takes two descriptors, and one more while it is handed over */
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max < 64)
+		return ward_fail(e, EMFILE, "too few descriptors for connections");
+	s->most = files.rlim_max < 2 * MOST + 32 ? (unsigned)(files.rlim_max - 32) / 2 : MOST;
 	sigemptyset(&set);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGTERM);

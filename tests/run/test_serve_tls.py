@@ -72,11 +72,11 @@ def certificate(t, directory, authority=None):
 
 
 class TlsServer(Server):
-    def __init__(self, t, *options):
+    def __init__(self, t, *options, before=()):
         self.directory = t.fresh_dir("tls")
         self.authority = certificate(t, self.directory)
         self.trust = ssl.create_default_context(cafile=self.authority + ".pem")
-        super().__init__(t, "--tls-dir", self.directory, *options)
+        super().__init__(t, "--tls-dir", self.directory, *options, before=before)
 
     def connection(self, timeout=30):
         return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout,
@@ -207,6 +207,23 @@ def test_serve_tls_hostile(t):
     os.kill(s.tls_process(), signal.SIGKILL)
     s.process.wait(30)
     s.wait_log("tls_ended")
+
+
+def test_serve_tls_makes_room(t):
+    """Where descriptors are short, clients that ask nothing give way to those that do."""
+    s = TlsServer(t, before=("prlimit", "--nofile=256:256"))
+    held = []
+    for n in range(180):
+        c = socket.create_connection(("127.0.0.1", s.port), timeout=30)
+        held.append(c if n % 3 else s.trust.wrap_socket(c, server_hostname="x." + DOMAIN))
+        if n % 60 == 59:
+            begin = time.monotonic()
+            t.equal(s.ask("GET", "/healthz", key=False).status, 200)
+            t.equal(time.monotonic() - begin < 5, True)
+    box = s.create()
+    t.equal(box.sh("echo alive")[1], "alive\n")
+    for c in held:
+        c.close()
 
 
 def test_serve_tls_rights(t):
