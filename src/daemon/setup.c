@@ -298,7 +298,10 @@ int setup_prepare(struct setup *s, struct ward_err *e)
 	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (s->lock_fd < 0)
 		return ward_fail_errno(e, "cannot open %s", path);
-	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
+	/* the processes of a server that was killed take a moment to end */
+	for (int tries = 0; (r = flock(s->lock_fd, LOCK_EX | LOCK_NB)) < 0 && tries < 100; tries++)
+		usleep(50000);
+	if (r < 0)
 		return ward_fail(e, EBUSY,
 				 "another ward serve uses %s; give this one a directory "
 				 "of its own with --state",
