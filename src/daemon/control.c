@@ -484,6 +484,7 @@ static void (*const handlers[ROUTES])(struct conn *c) = {
 	[ROUTE_snapshots] = control_snapshots,
 	[ROUTE_drop_snapshot] = control_drop_snapshot,
 	[ROUTE_fork] = control_fork,
+	[ROUTE_template_alias] = control_template_alias,
 	[ROUTE_templates] = control_templates,
 	[ROUTE_events] = control_events,
 	[ROUTE_approvals] = control_approvals,

@@ -62,6 +62,7 @@ void control_events(struct conn *c);
 void control_openapi(struct conn *c);
 void control_stop(struct conn *c);
 void control_templates(struct conn *c);
+void control_template_alias(struct conn *c);
 
 /* -- control_token.c */
 

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "daemon/pool.h"
+#include "envd/query.h"
+
+#define RANGE_SLACK_S 10 /* a client's clock, and seconds without their fractions */
 
 static uint64_t number(const char *json, const char *key)
 {
@@ -63,13 +66,40 @@ static void measured(struct front *f, struct job *j, int result, const char *tex
 	}
 }
 
+/* Seconds of the calendar in the query; -1: they are not there. */
+static int64_t seconds_of(const struct conn *c, const char *name)
+{
+	auto_buf text = { 0 };
+
+	if (query_get(c->http.req.query.s, c->http.req.query.n, name, &text) <= 0 || !text.len)
+		return -1;
+	return text.data[strspn(text.data, "0123456789")] || text.len > 12
+		       ? -1
+		       : strtoll(text.data, NULL, 10);
+}
+
+/* The numbers are those of now: a range of time has them if now is in it, or just behind it. */
+static bool wants_now(const struct conn *c)
+{
+	int64_t now = front_now_ms() / 1000, start = seconds_of(c, "start"),
+		end = seconds_of(c, "end");
+
+	return start <= now && (end < 0 || now <= end + RANGE_SLACK_S);
+}
+
 /* Beside what else is under way with the sandbox: who polls its numbers holds nobody up. */
 void control_metrics(struct conn *c)
 {
 	struct sandbox *s = control_find_mine(c);
+	auto_buf none = { 0 };
 
 	if (!s)
 		return;
+	if (!wants_now(c)) {
+		buf_puts(&none, "[]");
+		conn_answer(c, 200, "application/json", &none, NULL);
+		return;
+	}
 	if (!s->measuring && !jobs_ask(c->front, KEEPER_STATS, s, measured)) {
 		conn_refuse(c, 503, "the server is busy");
 		return;

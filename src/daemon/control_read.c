@@ -255,9 +255,8 @@ static void read_member(struct json_in *j, const char *key, struct create *c)
 		read_auto_resume(j, c);
 	else if (strcmp(key, "network") == 0)
 		read_network(j, c);
-	else if (strcmp(key, "iam") == 0 || strcmp(key, "mcp") == 0 ||
-		 strcmp(key, "volumeMounts") == 0)
-		refuse_some(j, c, "iam, mcp and volumeMounts are not supported");
+	else if (strcmp(key, "iam") == 0 || strcmp(key, "volumeMounts") == 0)
+		refuse_some(j, c, "iam and volumeMounts are not supported");
 	else
 		json_in_skip(j);
 }

@@ -37,8 +37,8 @@ bool route_is_template(const char *name)
 
 const char *route_built_in(size_t i)
 {
-	/* the second one is what E2B's code interpreter SDKs ask for */
-	static const char *const names[] = { "base", "code-interpreter-v1" };
+	/* the others are what E2B's SDKs ask for: the code interpreter's, and a create with mcp */
+	static const char *const names[] = { "base", "code-interpreter-v1", "mcp-gateway" };
 
 	return i < ARRAY_LEN(names) ? names[i] : NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "daemon/control_access.h"
+#include "daemon/snapshot.h"
 
 #define EVERY_MS 15000
 #define TEMPLATES_MOST 1024
@@ -82,5 +83,36 @@ void control_templates(struct conn *c)
 		json_end_object(&j);
 	}
 	json_end_array(&j);
+	conn_answer(c, 200, "application/json", &body, NULL);
+}
+
+static const char *find_visible(struct conn *c, const char *name)
+{
+	for (size_t i = 0; i < c->front->template_count; i++) {
+		const struct template *t = &c->front->templates[i];
+
+		if (strcmp(t->name, name) == 0 && access_sees_template(c, t->name, t->engine))
+			return t->name;
+	}
+	return NULL;
+}
+
+/* What a create would take under that name. */
+void control_template_alias(struct conn *c)
+{
+	const struct snapshot *n = snapshot_find(c->front, c->owner, c->sandbox);
+	bool mine = n && access_sees_snapshot(c, n);
+	const char *id = mine ? n->id : find_visible(c, c->sandbox);
+	auto_buf body = { 0 };
+	struct json j = { .out = &body };
+
+	if (!id) {
+		conn_refuse(c, 404, "there is no template \"%s\"", c->sandbox);
+		return;
+	}
+	json_begin_object(&j, NULL);
+	json_string(&j, "templateID", id);
+	json_bool(&j, "public", !mine);
+	json_end_object(&j);
 	conn_answer(c, 200, "application/json", &body, NULL);
 }

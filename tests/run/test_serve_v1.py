@@ -187,7 +187,7 @@ def test_serve_templates(t):
     s = Server(t, "--templates", templates)
     t.wait_until(lambda: s.ask("GET", "/ward/v1/templates").json, 10)
     found = {e["templateID"]: e for e in s.ask("GET", "/ward/v1/templates").json}
-    t.equal(sorted(found), ["base", "code-interpreter-v1", "small"])
+    t.equal(sorted(found), ["base", "code-interpreter-v1", "mcp-gateway", "small"])
     t.equal((found["small"]["memoryMB"], found["small"]["engine"], found["small"]["network"],
              found["base"]["memoryMB"]), (256, "native", False, 2048))
     only = s.ask("POST", "/ward/v1/tokens", {"role": "viewer", "ttl": 60,
