@@ -87,6 +87,8 @@ int keeper_fill_spec(struct work *w, struct ward_spec *s, const char *policy)
 		r = ward_spec_widen(s, 1);
 	if (r >= 0)
 		r = ward_spec_mount(s, w->k->envd, ENVD_PATH, 0, &w->e);
+	if (r >= 0)
+		r = ward_spec_mount(s, w->k->envd, ENVD_BIN "/sudo", 0, &w->e);
 	return r < 0 || !*w->q.id ? r : ward_spec_name(s, w->q.id, &w->e);
 }
 

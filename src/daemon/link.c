@@ -317,12 +317,26 @@ static void out_ready(struct source *source, uint32_t events)
 		flush(l);
 }
 
+/* What E2B's sandboxes say of themselves; in its debug mode the first is false. */
+static void add_marks(const struct front *f, const struct sandbox *s, struct buf *out)
+{
+	bool debug = f->debug && strcmp(s->id, f->debug_id) == 0;
+
+	buf_printf(out, "E2B_SANDBOX=%s", debug ? "false" : "true");
+	buf_add(out, "", 1);
+	buf_printf(out, "E2B_SANDBOX_ID=%s", s->id);
+	buf_add(out, "", 1);
+	buf_printf(out, "E2B_TEMPLATE_ID=%s", s->template);
+	buf_add(out, "", 1);
+}
+
 void link_configure(struct link *l)
 {
 	const struct sandbox *s = l->sandbox;
 	auto_buf all = { 0 };
 
 	pool_settings(l->front, s->template, &all);
+	add_marks(l->front, s, &all);
 	buf_add(&all, buf_text(&s->config), s->config.len);
 	if (all.failed)
 		link_end(l);

@@ -22,6 +22,7 @@ static const char base_policy[] =
 	"takes its place.\n"
 	"version: 1\n"
 	"process: {user: user}\n"
+	"filesystem: {scratch: [/root, /run]}\n"
 	"resources: {memory_limit: 2Gi, pids_limit: 1024, disk_limit: 2Gi}\n";
 
 enum {

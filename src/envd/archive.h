@@ -14,7 +14,7 @@
 
 #define ARCHIVE_HEADER 20
 #define ARCHIVE_BYTES 65536 /* most behind a header; an extended attribute is the longest */
-#define ARCHIVE_ROOTS 2     /* the home, and /tmp */
+#define ARCHIVE_ROOTS 3     /* the home, /tmp, and the home of "root" where there is one */
 
 enum archive_type {
 	ARCHIVE_BEGIN = 1, /* the first one; number: the version */

@@ -33,12 +33,14 @@ struct load {
 
 bool archive_roots(struct archive_roots *ret)
 {
-	struct person p;
+	struct person p, root;
 
 	if (person_find(NULL, &p) < 0 || strcmp(p.home, "/") == 0)
 		return false;
 	snprintf(ret->path[0], sizeof(ret->path[0]), "%s", p.home);
 	snprintf(ret->path[1], sizeof(ret->path[1]), "/tmp");
+	snprintf(ret->path[2], sizeof(ret->path[2]), "%s",
+		 person_find("root", &root) == 0 ? root.home : "");
 	return true;
 }
 
@@ -238,7 +240,8 @@ int archive_load(int fd)
 	umask(0);
 	for (int i = 0; r == 0 && i < ARCHIVE_ROOTS; i++) {
 		l->root_fds[i] = open(roots.path[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		r = l->root_fds[i] < 0 ? -errno : 0;
+		/* without a "root" here its files have no place: they are an error */
+		r = l->root_fds[i] < 0 && *roots.path[i] ? -errno : 0;
 	}
 	while (r == 0)
 		r = take_record(l);

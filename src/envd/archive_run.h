@@ -10,7 +10,7 @@ int archive_save(int fd);
 /* Makes the files that fd says. */
 int archive_load(int fd);
 
-/* The directories that an archive has, in the order of archive_record.root. */
+/* The directories that an archive has, in the order of archive_record.root; "": there is none. */
 struct archive_roots {
 	char path[ARCHIVE_ROOTS][PATH_MAX];
 };

@@ -1,8 +1,9 @@
 /*
- * Writes the sandbox's files as an archive (archive.h). In: the home and /tmp, while all other
- * processes are stopped, so nothing changes under the walk. Out: the stream, to a pipe whose other
- * end is a file outside. Holes stay holes; hard links stay links; sockets are left out, a program
- * makes its own anew; what is mounted there is not of the sandbox, and is left out, too.
+ * Writes the sandbox's files as an archive (archive.h). In: the home, /tmp and the home of "root",
+ * while all other processes are stopped, so nothing changes under the walk. Out: the stream, to a
+ * pipe whose other end is a file outside. Holes stay holes; hard links stay links; sockets are left
+ * out, a program makes its own anew; what is mounted there is not of the sandbox, and is left out,
+ * too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -257,7 +258,7 @@ static int save_all(struct save *s, struct ward_err *e)
 
 	put(s, ARCHIVE_BEGIN, NULL, ARCHIVE_VERSION, NULL, 0);
 	for (s->root = 0; r == 0 && s->root < ARCHIVE_ROOTS; s->root++)
-		r = save_root(s, roots.path[s->root], e);
+		r = *roots.path[s->root] ? save_root(s, roots.path[s->root], e) : 0;
 	s->root = 0;
 	put(s, ARCHIVE_END, NULL, 0, NULL, 0);
 	return r < 0 ? r : flush(s, e);

@@ -16,12 +16,40 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "base/io.h"
 #include "envd/archive_run.h"
 #include "envd/call.h"
 #include "envd/interpreter.h"
+#include "envd/sudo.h"
+
+/* What E2B's own sandboxes say of themselves in files, where the template has a writable /run. */
+static void write_marks(void)
+{
+	static const char *const names[] = { "E2B_SANDBOX=", "E2B_SANDBOX_ID=",
+					     "E2B_TEMPLATE_ID=" };
+	auto_strv config = { 0 };
+
+	session_config(&config);
+	if (mkdir("/run/e2b", 0755) < 0 && errno != EEXIST)
+		return;
+	for (size_t i = 0; i < config.len * ARRAY_LEN(names); i++) {
+		const char *name = names[i % ARRAY_LEN(names)];
+		const char *line = config.items[i / ARRAY_LEN(names)];
+		size_t n = strlen(name);
+		auto_fd fd = -1;
+		char path[64];
+
+		if (strncmp(line, name, n) != 0)
+			continue;
+		snprintf(path, sizeof(path), "/run/e2b/.%.*s", (int)n - 1, name);
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+		if (fd >= 0)
+			(void)!io_write_all(fd, line + n, strlen(line + n));
+	}
+}
 
 /* A setting READY=WHAT is something for the code interpreter to have ready. */
 static void configured(const struct strv *settings)
@@ -35,6 +63,7 @@ static void configured(const struct strv *settings)
 	if (ready.len && !ready.failed)
 		(void)interpreter_start(&ready);
 	interpreter_set_config();
+	write_marks();
 }
 
 static const struct server server = { call_serve, configured };
@@ -123,15 +152,36 @@ static int run_command(const char *name)
 	return strcmp(name, ENVD_LOAD) == 0 ? archive_load(0) : 2;
 }
 
+static bool is_sudo(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return strcmp(slash ? slash + 1 : name, SUDO_NAME) == 0;
+}
+
+/* Programs that clients start find the one in ENVD_BIN first. */
+static void extend_path(void)
+{
+	const char *path = getenv("PATH");
+	char all[4096];
+
+	snprintf(all, sizeof(all), ENVD_BIN ":%.4000s",
+		 path ? path : "/usr/local/bin:/usr/bin:/bin");
+	setenv("PATH", all, 1);
+}
+
 int main(int argc, char **argv)
 {
 	auto_fd listen_fd = -1;
 	int in_fd, out_fd, null_fd;
 
+	if (argc && is_sudo(argv[0]))
+		return sudo_main(argc, argv);
 	if (argc > 1 && strcmp(argv[1], INTERPRETER_OPTION) == 0)
 		return interpreter_main(argv + 2);
 	if (argc > 1)
 		return run_command(argv[1]);
+	extend_path();
 	signal(SIGPIPE, SIG_IGN);
 	for (int tries = 0; listen_fd < 0; tries++) {
 		if (hand_over() == 0)

@@ -13,7 +13,8 @@ struct person {
 };
 
 /* The user that ward-envd is: a sandbox has one. name: as the client wants it, NULL or "": that
- * one. -ENOENT: there is no such user, or it is another one. */
+ * one; "root": the same id with /root as its home, where that is writable. -ENOENT: there is no
+ * such user, or it is another one. */
 must_check int person_find(const char *name, struct person *ret);
 /* The absolute path that a client means by one: "~" and relative paths are in the home. -EINVAL: it
  * is empty; -ENAMETOOLONG. */

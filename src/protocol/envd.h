@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define ENVD_PATH "/.ward-envd"      /* where the program lies in a sandbox */
+#define ENVD_BIN "/.ward-bin"        /* in front of the PATH of what clients start: sudo */
 #define ENVD_END_ALL "--end-all"     /* its argument: ends all other processes of the sandbox */
 #define ENVD_SAVE "--save"           /* writes an archive of the files to standard output */
 #define ENVD_LOAD "--load"           /* makes the files of one that standard input has */
