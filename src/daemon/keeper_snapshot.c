@@ -213,9 +213,10 @@ int keeper_load(struct work *w, struct ward_box *b)
 	n = move(fd, pipe_fd, pipe_fd, UINT64_MAX);
 	own_close_fd(&pipe_fd);
 	pipe_fd = -1;
-	r = wait_envd(w, p); /* when it has ended before it has read all, it knows why */
+	/* where it ended before all was written it knows why, and whether it had the last record */
+	r = wait_envd(w, p);
 	ward_process_free(p);
-	return r < 0 ? r : say_moved(w, n);
+	return r < 0 || n == -EPIPE ? r : say_moved(w, n);
 }
 
 int keeper_drop(struct work *w)
