@@ -3,7 +3,7 @@
  * of length or time, and for some so many bytes. What holds: while a bar is shown its word stands
  * in the last rows of the terminal, whatever the program sends; once it is gone the terminal shows
  * what one shows on which nothing was asked; no key is lost or added while nobody answers; an
- * answer needs the digits.
+ * answer needs the digits, and always a change of the policy that was shown and then made.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define ROWS 12
-#define COLS 60
+#define COLS 80
 #define WORD "brisk otter"
 
 struct scene {
@@ -22,7 +22,8 @@ struct scene {
 	struct terminal filter;
 	struct screen *terminal, *plain;
 	struct question q;
-	bool answered, yes, digits_typed;
+	bool answered, yes, digits_typed, read, written;
+	uint64_t changing_id;
 	uint64_t now;
 };
 
@@ -44,8 +45,34 @@ static int answer(void *context, const struct question *q, enum question_answer 
 	(void)e;
 	if (answer != QUESTION_DENY && !s->digits_typed)
 		abort();
+	if (answer == QUESTION_ALWAYS && (!s->written || s->changing_id != q->id))
+		abort();
+	s->written = false;
 	s->q.id = 0;
 	return 0;
+}
+
+static int change(void *context, const struct question *q, bool write, struct ward_err *e)
+{
+	struct scene *s = context;
+
+	(void)e;
+	if (write && (!s->read || s->changing_id != q->id))
+		abort();
+	s->written = write;
+	s->read = !write;
+	s->changing_id = q->id;
+	return 0;
+}
+
+static int changed(void *context, const char **ret_text, struct ward_err *e)
+{
+	struct scene *s = context;
+
+	*ret_text = "+++ a.yaml\n@@ -1,1 +1,3 @@\n+network:\n-  a\n+  - db.example:5432\n";
+	if (s->now % 5 == 0)
+		return ward_fail(e, 1, "the disk is full");
+	return s->now % 3 != 0;
 }
 
 static void digits(void *context, char ret[2])
@@ -135,6 +162,8 @@ static void step(struct scene *s, uint8_t what, uint8_t n, const uint8_t *bytes)
 	case 2:
 		s->q = (struct question){ .id = s->q.id ? 0 : n + 1U, .count = 1 };
 		memcpy(s->q.subject, "db.example:5432", 16);
+		if (n % 2)
+			memcpy(s->q.line, "db.example:5432", 16);
 		prompt_changed(s->p);
 		later(s, 40, &in);
 		break;
@@ -145,7 +174,11 @@ static void step(struct scene *s, uint8_t what, uint8_t n, const uint8_t *bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct prompt_ops ops = { .first = first, .answer = answer, .digits = digits };
+	static const struct prompt_ops ops = { .first = first,
+					       .answer = answer,
+					       .digits = digits,
+					       .change = change,
+					       .changed = changed };
 	struct scene s = { .now = 1000 };
 	struct ward_err e;
 	auto_buf in = { 0 };
