@@ -466,6 +466,22 @@ static char *real_path(const struct target *t)
 	return dir ? path_join(dir, t->name) : NULL;
 }
 
+/* A file that is new, or that ward has written before, is ward's work: a sandbox that runs there
+ * now has no say in it, and its end leaves it in its place. */
+static int write_and_note(const struct target *t, const char *path, bool *ret_trusted,
+			  struct ward_err *e)
+{
+	bool ours = !t->there || trust_is_written(path, t->dir_fd, t->name, 0);
+	struct ward_err ignored;
+	int r = was_accepted(t, path, e);
+
+	*ret_trusted = r > 0;
+	r = r < 0 ? r : write_file(t, e);
+	if (r == 0 && ours)
+		(void)!trust_note_written(path, &t->new, &ignored);
+	return r;
+}
+
 /* Whether it is the difference that was shown before. */
 static int check_expected(const struct options *o, const struct target *t,
 			  const struct buf *difference, struct ward_err *e)
@@ -498,11 +514,8 @@ static int finish(const struct options *o, struct target *t, const struct strv *
 		r = say_out(&difference, 0);
 	if (r == 0 && write && !o->yes)
 		r = ask_to_write(e);
-	if (r == 0 && write) {
-		r = was_accepted(t, path, e);
-		trusted = r > 0;
-		r = r < 0 ? r : write_file(t, e);
-	}
+	if (r == 0 && write)
+		r = write_and_note(t, path, &trusted, e);
 	if (r < 0)
 		return r;
 	trusted = trusted && keep_trust(t, path, e);

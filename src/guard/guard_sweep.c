@@ -117,8 +117,9 @@ static int set_aside(int dir_fd, const char *name, struct ward_err *e)
 static int quarantine(struct sweep *s, int dir_fd, const char *name, const char *path,
 		      const char *why)
 {
+	bool spared = s->sink->spares && s->sink->spares(s->sink->ctx, path, dir_fd, name);
 	struct ward_err e = { 0 }, second;
-	int status = move_to_free_name(s, dir_fd, name, path, why, &e);
+	int status = spared ? -ENOENT : move_to_free_name(s, dir_fd, name, path, why, &e);
 	bool aside = status < 0 && status != -ENOENT && set_aside(dir_fd, name, &second) >= 0;
 
 	if (status == -ENOENT)

@@ -14,6 +14,8 @@ struct guard_sink {
 	 * why. */
 	int (*note)(void *ctx, const char *path, const char *stored, const char *why,
 		    struct ward_err *e);
+	/* Whether what would be moved is no work of the run's; NULL: all of it is. */
+	bool (*spares)(void *ctx, const char *path, int dir_fd, const char *name);
 	void *ctx;
 	struct guard_news *news; /* borrowed; NULL: nobody wants to know */
 };

@@ -46,6 +46,7 @@ struct store_sink {
 	int state_fd;                          /* borrowed */
 	const char *run_id, *workspace, *root; /* borrowed */
 	size_t root_index;
+	uint64_t since_ns;    /* when the run's scan of the root began */
 	int dir_fd, index_fd; /* owned; -1: not made yet */
 };
 

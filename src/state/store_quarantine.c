@@ -19,6 +19,7 @@
 #include "base/walk.h"
 #include "guard/guard_gate.h"
 #include "guard/guard_move.h"
+#include "state/trust.h"
 
 #define INDEX_MAX (256u << 20)
 
@@ -122,6 +123,16 @@ static int open_top(const struct guard_root *g, mode_t *ret_mode, struct ward_er
 	return fd < 0 ? ward_fail_errno(e, "cannot open %s", path) : fd;
 }
 
+/* The policy that a person had ward write while the run went on ("always"). */
+static bool spares(void *ctx, const char *path, int dir_fd, const char *name)
+{
+	const struct store_sink *s = ctx;
+	auto_free char *whole = path_join(s->root, path);
+
+	return whole && (strcmp(path, "ward.yaml") == 0 || strcmp(path, "ward.json") == 0) &&
+	       trust_is_written(whole, dir_fd, name, s->since_ns);
+}
+
 int store_sweep_root(int state_fd, const char *run_id, const char *workspace,
 		     const struct guard_root *g, size_t index, struct strv *moved,
 		     struct guard_news *news, struct ward_err *e)
@@ -139,6 +150,8 @@ int store_sweep_root(int state_fd, const char *run_id, const char *workspace,
 	int status;
 
 	face.news = news;
+	face.spares = spares;
+	s.since_ns = g->since_ns;
 	if (root == -ENOENT)
 		return 0;
 	if (root < 0)

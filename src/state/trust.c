@@ -2,8 +2,9 @@
  * Trust in policy files. In: the SHA-256 of a content. Out: whether the user accepted it. One
  * empty-or-noted file a hash in `trusted` in the state directory, which only its owner can write
  * (store_open() refuses any other); the content is what is trusted, wherever it lies, so that
- * clones and worktrees of a project need one word only. Runs with the user's rights, never inside a
- * sandbox.
+ * clones and worktrees of a project need one word only. In `written`: which content ward itself has
+ * written to which path; that is no trust, and spares the file from the sweep of a run under way.
+ * Runs with the user's rights, never inside a sandbox.
  */
 #include "state/trust.h"
 
@@ -117,4 +118,64 @@ int trust_last(const char *path, struct buf *ret_text, struct ward_err *e)
 		buf_add(ret_text, record.data + at, record.len - at);
 	}
 	return shown.failed || ret_text->failed ? ward_fail(e, ENOMEM, "out of memory") : any;
+}
+
+/* -- what ward has written */
+
+#define WRITTEN_DIR "written"
+#define WRITTEN_MAX (1024 * 1024) /* as ward policy add has it */
+
+/* One record a path. */
+static void written_name(const char *path, char ret[sizeof(WRITTEN_DIR) + SHA256_HEX])
+{
+	char hex[SHA256_HEX];
+
+	sha256_hex(path, strlen(path), hex);
+	snprintf(ret, sizeof(WRITTEN_DIR) + SHA256_HEX, WRITTEN_DIR "/%s", hex);
+}
+
+int trust_note_written(const char *path, const struct buf *text, struct ward_err *e)
+{
+	auto_fd state_fd = store_open(e), fd = -1;
+	char name[sizeof(WRITTEN_DIR) + SHA256_HEX], hex[SHA256_HEX];
+	int r;
+
+	if (state_fd < 0)
+		return state_fd;
+	if (mkdirat(state_fd, WRITTEN_DIR, 0700) < 0 && errno != EEXIST)
+		return ward_fail_errno(e, "cannot make the directory of written policies");
+	written_name(path, name);
+	sha256_hex(buf_text(text), text->len, hex);
+	fd = openat(state_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : io_write_all(fd, hex, sizeof(hex) - 1);
+	return r < 0 ? ward_fail(e, -r, "cannot note the written policy: %s", strerror(-r)) : 0;
+}
+
+static uint64_t stamp_of(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+bool trust_is_written(const char *path, int dir_fd, const char *name, uint64_t since_ns)
+{
+	struct ward_err e;
+	auto_fd state_fd = store_open(&e), note_fd = -1;
+	auto_fd fd =
+		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	char note[sizeof(WRITTEN_DIR) + SHA256_HEX], hex[SHA256_HEX];
+	auto_buf wanted = { 0 }, text = { 0 };
+	struct stat st;
+
+	if (state_fd < 0 || fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_uid != geteuid() || st.st_nlink != 1 || st.st_mode & 07133)
+		return false;
+	written_name(path, note);
+	note_fd = openat(state_fd, note, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (note_fd < 0 || fstat(note_fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_uid != geteuid() || stamp_of(&st) < since_ns ||
+	    io_read_all(note_fd, SHA256_HEX, &wanted) < 0 ||
+	    io_read_all(fd, WRITTEN_MAX, &text) < 0)
+		return false;
+	sha256_hex(buf_text(&text), text.len, hex);
+	return strcmp(hex, buf_text(&wanted)) == 0;
 }

@@ -17,7 +17,7 @@ from . import users
 GRACE_S = 4.0
 # What may stay in the state directory after a run: what the user asked ward to keep, which runsc
 # there is, and the sandboxes' /etc.
-KEPT = ("trust", "trusted", "quarantine", "lock", "caches", "homes", "images", "wasm",
+KEPT = ("trust", "trusted", "written", "quarantine", "lock", "caches", "homes", "images", "wasm",
         "gvisor-runtime", "vm", "now", "agents")
 
 

@@ -342,6 +342,28 @@ def test_always(t):
     t.equal(got(t, process), ["db.test hello"], "it goes on")
 
 
+def test_always_makes_a_policy(t):
+    """A policy that always makes while the run goes on stays where it is at the run's end; one that
+    the sandbox has changed by then, or has put there, does not."""
+    world = World(t)
+    for change, stays in (("", True), ("echo >>ward.yaml; ", False)):
+        ws = t.workspace({"many.py": MANY.replace("5432", "443")})
+        process = t.popen(t.ward_argv(
+            "run", "--ask", "--", "sh", "-c", "/usr/bin/python3 many.py db.test; " + change +
+            "cat ward.yaml", wrap=world.wrap(ws)), cwd=ws, root=True)
+        q = asked(t)[0]
+        t.equal(t.ward("approve", q["id"], "--always", "--yes").rc, 0, "always")
+        out, err = process.communicate(timeout=60)
+        t.contains(out.decode(), "db.test", "it was there")
+        t.equal(os.path.exists(os.path.join(ws, "ward.yaml")), stays, f"{change} {err}")
+    told = t.workspace({"copy": "version: 1\nnetwork:\n  mode: open\n"})
+    os.rename(os.path.join(told, "copy"), os.path.join(told, "ward.yaml"))
+    t.equal(t.ward("trust", "--yes", cwd=told).rc, 0, "accepted elsewhere")
+    ws = t.workspace({"copy": t.read(told, "ward.yaml")})
+    t.ward("run", "--", "cp", "copy", "ward.yaml", cwd=ws)
+    t.check(not os.path.exists(os.path.join(ws, "ward.yaml")), "the sandbox's own is not spared")
+
+
 def test_policy(t):
     """What ask can be combined with, what check and plan say, and what widens."""
     d = t.fresh_dir("p")
