@@ -290,6 +290,12 @@ _ward_options() {
 		directory="--templates --state --tls-dir"
 		other="--listen --max --quota --snapshot-quota --pool --warm --add-key --role --limits --rate"
 		;;
+	token)
+		options="--state --owner --ttl --name --role --limits --json --help -h"
+		file=""
+		directory="--state"
+		other="--owner --ttl --name --role --limits"
+		;;
 	*)
 		options='' file='' directory='' other=''
 		;;
@@ -317,7 +323,7 @@ _ward() {
 	local options file directory other at
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool mcp image vm wasm recover volume rm help version serve aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool mcp image vm wasm recover volume rm help version serve token aider amp claude codex copilot cursor-agent gemini goose opencode --help --version" -- "$word")
 		return
 	fi
 	if [[ $verb == agent ]] && ((COMP_CWORD == 2)) && [[ $word != -* ]]; then
@@ -389,7 +395,7 @@ _ward() {
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
 	elif [[ $verb == help ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool mcp image vm wasm recover volume rm help version serve" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "run agent shell init learn plan diff apply explain ps top doctor exec attach cp wait pause evidence resume checkpoint stop kill panic quarantine discard secret approve net logs stats audit scan check watch trust profile policy tool mcp image vm wasm recover volume rm help version serve token" -- "$word")
 	elif [[ $verb == agent ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "set" -- "$word")
 	elif [[ $verb == quarantine ]] && ((COMP_CWORD == 2)); then
@@ -418,6 +424,8 @@ _ward() {
 		mapfile -t COMPREPLY < <(compgen -W "ls rm" -- "$word")
 	elif [[ $verb == volume ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls rm" -- "$word")
+	elif [[ $verb == token ]] && ((COMP_CWORD == 2)); then
+		mapfile -t COMPREPLY < <(compgen -W "create ls revoke" -- "$word")
 	elif [[ $verb == net ]] && ((COMP_CWORD == 3)); then
 		mapfile -t COMPREPLY < <(compgen -W "$(ward ps -q 2>/dev/null)" -- "$word")
 	elif [[ $verb == checkpoint ]]; then

@@ -51,6 +51,7 @@ MAY = {
     'mcp': {'base', 'policy', 'rules'},    # messages: pure
     'envd': {'base', 'rules', 'protocol'},  # ward-envd, inside of sandboxes
     'daemon': {'base', 'policy', 'rules', 'protocol', 'confine', 'host', 'envd'},
+    'remote': {'base', 'policy', 'rules', 'confine', 'envd'},  # envd: base64 and envelopes
     'cli': RUN | PARTS | {'api', 'mcp'},
 }
 

@@ -3,7 +3,8 @@
  * have more (set-uid). In order: make descriptors 0-2 exist, find the verb, read its options, run
  * it. The name of an agent is one, too: tables/agents.def. Any other is looked for as ward-NAME
  * beside this program and in its libexec directory, never in PATH, where another program could have
- * put one.
+ * put one. With --host, or WARD_HOST in the environment, ward-remote does the verbs that a server
+ * has.
  */
 #include "cli/agent.h"
 #include "cli/box_program.h"
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -163,6 +165,32 @@ static bool is_on_path(const char *name)
 	return false;
 }
 
+/* The verbs that WARD_HOST sends to a server. */
+static const uint64_t at_a_server = V_PS | V_STATS | V_LOGS | V_EXEC | V_CP | V_WAIT | V_KILL |
+				    V_STOP | V_PAUSE | V_RESUME | V_APPROVE | V_TOKEN;
+
+/* Whether the words are for a server; what is asked of one is never done here instead. */
+static bool is_remote(const char *word, int verb)
+{
+	const char *host = getenv("WARD_HOST");
+
+	return strcmp(word, "--host") == 0 || strncmp(word, "--host=", 7) == 0 ||
+	       (host && *host && verb >= 0 && at_a_server & 1ull << verb);
+}
+
+/* Becomes ward-remote. */
+static int start_remote(char **argv)
+{
+	static char name[] = "ward-remote";
+	struct ward_err e = { 0 };
+
+	argv[0] = name;
+	if (program_become(argv, &e) == -ENOENT)
+		ward_remedy(&e, "install all files of ward; building ward-remote needs libcurl; "
+				"without WARD_HOST and --host ward uses this machine's sandboxes");
+	return say_error(&e, false, EXIT_REFUSED);
+}
+
 static int unknown_verb(const char *name)
 {
 	static const char later[][12] = {
@@ -221,6 +249,8 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	verb = verb_find(argv[1]);
+	if (is_remote(argv[1], verb))
+		return start_remote(argv);
 	/* reads its own words, and comes back only where it is missing */
 	if (verb == VERB_AUDIT || verb == VERB_TOOL || verb == VERB_MCP)
 		try_program(argv[1], argv + 1);

@@ -297,6 +297,8 @@ int main(int argc, char **argv)
 		r = setup_prepare(&s, &e);
 	if (r == 0 && s.add_key)
 		r = setup_add_key(&s, &e);
+	else if (r == 0 && setup_is_about_keys(&s))
+		r = setup_keys(&s, &e);
 	else if (r == 0)
 		r = serve(&s, &e);
 	if (r < 0) {

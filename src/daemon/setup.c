@@ -40,7 +40,12 @@ enum {
 	OPT_ROLE,
 	OPT_LIMITS,
 	OPT_RATE,
-	OPT_TLS
+	OPT_TLS,
+	OPT_KEY_NAME,
+	OPT_TTL,
+	OPT_LIST_KEYS,
+	OPT_DROP_KEY,
+	OPT_JSON
 };
 
 static const struct option options[] = {
@@ -59,8 +64,18 @@ static const struct option options[] = {
 	{ "limits", required_argument, NULL, OPT_LIMITS },
 	{ "tls-dir", required_argument, NULL, OPT_TLS },
 	{ "rate", required_argument, NULL, OPT_RATE },
+	{ "key-name", required_argument, NULL, OPT_KEY_NAME },
+	{ "ttl", required_argument, NULL, OPT_TTL },
+	{ "list-keys", required_argument, NULL, OPT_LIST_KEYS },
+	{ "drop-key", required_argument, NULL, OPT_DROP_KEY },
+	{ "json", no_argument, NULL, OPT_JSON },
 	{ 0 },
 };
+
+bool setup_is_about_keys(const struct setup *s)
+{
+	return s->add_key || s->list_keys || s->drop_key;
+}
 
 static int read_number(const char *name, const char *text, unsigned most, unsigned *ret,
 		       struct ward_err *e)
@@ -119,6 +134,53 @@ static int choose_dir(struct setup *s, const char *given, struct ward_err *e)
 	return realpath(path, s->dir) ? 0 : ward_fail_errno(e, "cannot open %s", path);
 }
 
+/* Options about keys. */
+static int read_key_option(struct setup *s, int option, const char *word, struct ward_err *e)
+{
+	switch (option) {
+	case OPT_KEY:
+		s->add_key = optarg;
+		return 0;
+	case OPT_ROLE:
+		s->role = optarg;
+		return 0;
+	case OPT_LIMITS:
+		s->limits = optarg;
+		return 0;
+	case OPT_KEY_NAME:
+		s->key_name = optarg;
+		return 0;
+	case OPT_TTL:
+		return read_number("ttl", optarg, TOKEN_TTL_MAX_S, &s->ttl_s, e);
+	case OPT_LIST_KEYS:
+		s->list_keys = optarg;
+		return 0;
+	case OPT_DROP_KEY:
+		s->drop_key = optarg;
+		return 0;
+	case OPT_JSON:
+		s->json = true;
+		return 0;
+	default:
+		return ward_fail(e, EINVAL, "not an option, or without its value: %s", word);
+	}
+}
+
+static int check_keys(const struct setup *s, struct ward_err *e)
+{
+	char name[TEMPLATE_MAX + 1];
+
+	if (s->add_key && (!*s->add_key || strlen(s->add_key) > OWNER_MAX))
+		return ward_fail(e, EINVAL, "--add-key: the owner's name has 1 to %d characters",
+				 OWNER_MAX);
+	if (!s->add_key && (s->role || s->limits || s->key_name || s->ttl_s))
+		return ward_fail(e, EINVAL,
+				 "--role and --limits are about a new key: --add-key OWNER");
+	if (s->key_name && strlen(s->key_name) >= sizeof(name))
+		return ward_fail(e, EINVAL, "--name: at most %d characters", TEMPLATE_MAX);
+	return 0;
+}
+
 int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 {
 	const char *dir = NULL, *pools = NULL, *warm = NULL;
@@ -155,28 +217,17 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 			s->dev = true;
 		else if (o == OPT_DEBUG)
 			s->debug = true;
-		else if (o == OPT_KEY)
-			s->add_key = optarg;
 		else if (o == OPT_TLS)
 			s->tls_dir = optarg;
-		else if (o == OPT_ROLE)
-			s->role = optarg;
-		else if (o == OPT_LIMITS)
-			s->limits = optarg;
 		else if (o == OPT_RATE)
 			r = read_number("rate", optarg, 1000000, &s->rate, e);
 		else
-			r = ward_fail(e, EINVAL, "not an option, or without its value: %s",
-				      argv[optind - 1]);
+			r = read_key_option(s, o, argv[optind - 1], e);
 	}
 	if (r == 0 && optind < argc)
 		r = ward_fail(e, EINVAL, "ward serve takes no argument: %s", argv[optind]);
-	if (r == 0 && s->add_key && (!*s->add_key || strlen(s->add_key) > OWNER_MAX))
-		r = ward_fail(e, EINVAL, "--add-key: the owner's name has 1 to %d characters",
-			      OWNER_MAX);
-	if (r == 0 && !s->add_key && (s->role || s->limits))
-		r = ward_fail(e, EINVAL,
-			      "--role and --limits are about a new key: --add-key OWNER");
+	if (r == 0)
+		r = check_keys(s, e);
 	if (r == 0)
 		r = setup_read_pools(s, pools, warm, e);
 	return r < 0 ? r : choose_dir(s, dir, e);
@@ -293,7 +344,7 @@ int setup_prepare(struct setup *s, struct ward_err *e)
 		return r;
 	for (int i = 0; i < TAG; i++)
 		s->tag[i] = "abcdefghijklmnopqrstuvwxyz012345"[bytes[i] % 32];
-	if (s->add_key)
+	if (setup_is_about_keys(s))
 		return 0;
 	snprintf(path, sizeof(path), "%s/lock", s->dir);
 	s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -352,7 +403,11 @@ int setup_add_key(struct setup *s, struct ward_err *e)
 	if (!access_make_secret(key, who.id))
 		return ward_fail(e, EIO, "no random bytes");
 	snprintf(who.owner, sizeof(who.owner), "%s", s->add_key);
+	if (s->key_name)
+		snprintf(who.name, sizeof(who.name), "%s", s->key_name);
 	who.made_ms = front_now_ms();
+	if (s->ttl_s)
+		who.expires_ms = who.made_ms + 1000 * (int64_t)s->ttl_s;
 	r = add_key(s, key, &who, e);
 	if (r == 0)
 		puts(key); /* the only time: the registry has its digest */

@@ -14,6 +14,11 @@ struct setup {
 	const char *tls_dir;       /* of cert.pem and key.pem; NULL: no TLS */
 	const char *add_key;       /* owner of a new key: no server is started */
 	const char *role, *limits; /* of the new key; NULL: admin, and none */
+	const char *key_name;      /* of the new key; NULL: none */
+	unsigned ttl_s;            /* of the new key; 0: it has no end */
+	const char *list_keys;     /* the owner whose keys are listed, "": of all */
+	const char *drop_key;      /* the id of one to revoke */
+	bool json;
 	char address[64];
 	uint16_t port;
 	unsigned most, quota, snapshot_mib, rate;
@@ -34,5 +39,9 @@ must_check int setup_prepare(struct setup *s, struct ward_err *e);
 must_check int setup_read_pools(struct setup *s, const char *sizes, const char *warm,
 				struct ward_err *e);
 must_check int setup_add_key(struct setup *s, struct ward_err *e);
+/* Whether no server is to be started: keys are made, listed or revoked. */
+bool setup_is_about_keys(const struct setup *s);
+/* Lists keys and tokens, or revokes one (setup_keys.c). */
+must_check int setup_keys(struct setup *s, struct ward_err *e);
 
 #endif

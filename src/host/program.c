@@ -40,6 +40,7 @@ static const char *const places[] = {
 	PROGRAM("ward-git", "git")
 	PROGRAM("ward-image", "image")
 	PROGRAM("ward-pretend.so", "image")
+	PROGRAM("ward-remote", "remote")
 	PROGRAM("ward-scan", "scan")
 	PROGRAM("wardd", "daemon")
 	PROGRAM("wardd-tls", "daemon")

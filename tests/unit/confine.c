@@ -248,8 +248,8 @@ __extension__ enum { /* wider than int */
 		     LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVES | MCP_FRONT |
 			      RECEIVER,           /* an allow-list */
 		     OPEN = FREE | WASM_RUNTIMES, /* no filter */
-		     SINKS_OUT = SINK_UNIX | SINK_NET | WEBHOOK,
-		     SENDERS = SINKS | WEBHOOK,
+		     SINKS_OUT = SINK_UNIX | SINK_NET | WEBHOOK | REMOTE,
+		     SENDERS = SINKS | WEBHOOK | REMOTE,
 };
 
 static const struct attempt {
@@ -272,7 +272,7 @@ static const struct attempt {
 	{ "execve", try_exec, 0, OPEN, NONE, NONE, false },
 	{ "execveat", try_exec_fd, 0, OPEN, NONE, NONE, false },
 	{ "clone", try_fork, 0, OPEN | BOX | SENDERS, NONE, NONE, false },
-	{ "clone3", try_fork3, 0, OPEN | BOX | WEBHOOK, NONE, NONE, false },
+	{ "clone3", try_fork3, 0, OPEN | BOX | WEBHOOK | REMOTE, NONE, NONE, false },
 	{ "inet socket", try_inet, 0, DIAL | OPEN | SINKS_OUT | WASM_NET, NONE, NONE, false },
 	{ "unix socket", try_unix, 0, OPEN | SINKS_OUT | WASM_NET, NONE, NONE, false },
 	{ "netlink socket", try_netlink, 0, OPEN | SINKS_OUT | WASM_NET, NONE, NONE, false },
