@@ -8,6 +8,7 @@ import xml.etree.ElementTree
 
 from harness import by_turns, host, native_only, timeout
 from harness.context import Skipped
+from harness.mcp import Client, text
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 EXAMPLES = {name: (TOP / "examples/tools" / name / "tools.yaml").read_text()
@@ -159,40 +160,82 @@ def test_no_tool_exceeds_the_policy(t):
 
 PAYLOADS = ("-rf", "--help", "-", "--", "$(touch {ws}/pwned)", "`touch {ws}/pwned`",
             "; touch {ws}/pwned", "| touch {ws}/pwned", "&& touch {ws}/pwned", "> {ws}/pwned",
-            "a\nb", "*", "?", "[a-z]", "{{a,b}}", "~", "..", "../secret.txt", "notes/../secret.txt",
+            "a\nb", "a\rb", "a\x1b[2Jb", "*", "?", "[a-z]", "{{a,b}}", "~", "..",
+            "../secret.txt", "notes/../secret.txt", "notes/./../secret.txt",
+            "notes//..//secret.txt",
             "/etc/passwd", "{ws}/secret.txt", "\u2010rf", "\uff0d\uff0dhelp", "\u202etxt",
-            "a\u200bb", "\uff0e\uff0e/secret.txt", "%2e%2e/secret.txt", "@{ws}/secret.txt",
-            "file://{ws}/secret.txt", "'", '"', "\\", "{{word}}", "%s%n", "", " ")
+            "a\u200bb", "\uff0e\uff0e/secret.txt", "\u2024\u2024/secret.txt", "..\u2215secret.txt",
+            "%2e%2e/secret.txt", "@{ws}/secret.txt", "file://{ws}/secret.txt", "'", '"', "\\",
+            "{{word}}", "%s%n", "$HOME", "${{IFS}}", "", " ")
+NO_TEXT = ("\x00", "notes/a.txt\x00", "\ud800")	# no message with one of them is read
+
+
+def hostile_values(ws, count):
+    dice, values = random.Random(22), []
+    while len(values) < count:
+        value = dice.choice(PAYLOADS).replace("{ws}", str(ws)).replace("{{", "{").replace("}}", "}")
+        value = (dice.choice(("", "", "notes/", "./", " ", "x")) + value +
+                 dice.choice(("", "", "x", "/", "/a.txt")))
+        if value not in values:
+            values.append(value)
+    return values
+
+
+SHOW = ["printf", "<%s>"]	# each argument, as it was given
+HOSTILE = {"text": tool([*SHOW, "{word}"], parameters={"word": {"lines": True}}),
+           "joined": tool([*SHOW, "--", "--word={word}", "{word}"],
+                          parameters={"word": {"lines": True}}),
+           "read": tool(["cat", "{path}"], {"read": ["notes"]},
+                        parameters={"path": {"type": "path"}})}
+HELD = ["notes", "out", "secret.txt", "tools.yaml"]
 
 
 @timeout(300)
 @by_turns
-@native_only("200 starts; tests/unit/tools_bind.c binds the same values sanitized")
+@native_only("450 calls; tests/unit/tools_bind.c binds the same values sanitized")
 def test_hostile_parameters(t):
-    """Each goes through the real command line; a program of ours says what it was given."""
-    show = "import json,os,sys; print(json.dumps(sys.argv[1:])); open('x','w')"
-    ws = project(t, {
-        "text": tool(["python3", "-c", show, "{word}"], parameters={"word": {"lines": True}}),
-        "read": tool(["cat", "{path}"], {"read": ["notes"]},
-                     parameters={"path": {"type": "path"}})})
+    """200 generated values reach no shell and leave no scope, whatever a client may send: a program
+    says what it was given."""
+    ws = project(t, HOSTILE)
     os.symlink("../secret.txt", ws / "notes/link")
-    dice, values = random.Random(22), []
-    while len(values) < 100:
-        value = dice.choice(PAYLOADS).replace("{ws}", str(ws)).replace("{{", "{").replace("}}", "}")
-        values.append(dice.choice(("", "", "notes/", "./", " ")) + value + dice.choice(("", "x")))
-    accepted = 0
-    for value in values + ["link", "notes/link"]:
+    c = Client(t, *t.ward_argv("mcp", "serve", "-f", "tools.yaml"), cwd=ws)
+    values = hostile_values(ws, 198) + ["link", "notes/link"]
+    calls = [(name, key, value) for i, value in enumerate(values)
+             for name, key in (("joined", "word"), ("read", "path"), ("text", "word"))
+             if name != "text" or i % 4 == 0 or value.startswith("-")]
+    begun, accepted = [], 0
+    while calls or begun:
+        while calls and len(begun) < 4:
+            name, key, value = calls.pop(0)
+            begun.append((name, value, c.begin("tools/call",
+                                               {"name": name, "arguments": {key: value}})))
+        name, value, number = begun.pop(0)
+        answer = c.wait(number, 60)
+        shown = json.dumps(answer)
+        t.check("private" not in shown and "root:" not in shown, f"{name} {value!r}: {shown}")
+        if "error" in answer or answer["result"]["isError"]:
+            continue
+        accepted += 1
+        t.check(name == "joined" or not value.startswith("-"), f"{value!r} became an option")
+        t.equal(text(answer["result"]), f"<{value}>" if name == "text" else
+                f"<--><--word={value}><{value}>", "whole arguments, unchanged")
+    t.check(80 < accepted < 220, f"{accepted} of them are text")
+    for value in NO_TEXT:
+        c.begin("tools/call", {"name": "joined", "arguments": {"word": value}})
+        t.check("error" in c.wait(None), f"{value!r} is refused")
+    t.equal(sorted(p.name for p in ws.iterdir()), HELD, "nothing was made")
+    t.equal(c.end(), 0, "the server ended as ever")
+
+
+def test_hostile_words(t):
+    """The same through the command line, which cannot send all of them."""
+    ws = project(t, HOSTILE)
+    for value in ("--help", "$(touch pwned)", "a\nb", "../secret.txt", "\u202etxt", "*", "{word}"):
         r = run(t, ws, "run", "text", "--word=" + value)
-        t.check(r.rc in (1, 125), f"{value!r}: {r}")	# 1: the directory is read-only
-        if r.rc == 1:
-            accepted += 1
-            t.equal(json.loads(r.out), [value], "one argument, unchanged")
+        t.check(r.rc == 125 or (r.rc, r.out) == (0, f"<{value}>"), f"{value!r}: {r}")
         r = run(t, ws, "run", "read", "--path=" + value)
-        t.check("private" not in r.out and "root:" not in r.out, f"{value!r}: {r}")
-        t.check(not (ws / "pwned").exists(), f"{value!r} reached a shell")
-    t.check(20 < accepted < 100, f"{accepted} of them are text")
-    t.equal(sorted(p.name for p in ws.iterdir()), ["notes", "out", "secret.txt", "tools.yaml"],
-            "nothing was made")
+        t.check("private" not in r.out, f"{value!r}: {r}")
+    t.equal(sorted(p.name for p in ws.iterdir()), HELD, "nothing was made")
 
 
 def test_approval(t):
