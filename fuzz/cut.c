@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "policy/cut.h"
-#include "policy/node.h"
+#include "policy/policy_value.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -23,12 +23,13 @@ static void read_ways(const char *text, struct strv *ret)
 	}
 }
 
-static void check_reads(bool json, const struct buf *out)
+static void check_reads(const char *name, const struct buf *out)
 {
 	struct policy_errors errors = { 0 };
-	struct reader r = { .name = "f", .errors = &errors };
+	struct reader r = { .name = name, .errors = &errors };
 	const uint8_t *bytes = (const uint8_t *)buf_text(out);
-	auto_node root = json ? json_read(&r, bytes, out->len) : yaml_read(&r, bytes, out->len);
+	auto_node root = policy_is_json(name, bytes, out->len) ? json_read(&r, bytes, out->len)
+							       : yaml_read(&r, bytes, out->len);
 
 	assert(root && !r.count);
 	strv_free(&errors.lines);
@@ -54,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	} else if (!ways.len) {
 		assert(out.len == n && memcmp(buf_text(&out), nul + 1, n) == 0);
 	} else {
-		check_reads(!(data[0] & 1), &out);
+		check_reads(name, &out);
 		assert(out.len <= n + 3 * ways.len);
 		assert(document_cut(name, (const uint8_t *)buf_text(&out), out.len, &none, &again,
 				    &e) == 0);
