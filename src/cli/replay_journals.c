@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,24 +26,27 @@ static int fail_changed(const char *name, uint64_t line, const char *what, struc
 	return ward_remedy(e, "ward audit verify shows details; the journal was not used");
 }
 
-static int check_run(int audit_fd, const char *run, struct ward_err *e)
+/* The index is verified before the first run, once for all of them: there may be thousands. */
+static int check_run(struct replay_source *w, int audit_fd, const char *run, struct ward_err *e)
 {
-	struct verify v = { .audit_fd = audit_fd, .began_us = event_now_us() };
-	int r = 0;
+	struct verify *v = w->verified;
 
-	verify_index(&v);
-	verify_run(&v, run);
-	if (v.fault_count)
-		r = fail_changed(v.faults[0].file, v.faults[0].line, v.faults[0].what, e);
-	else if (v.failed)
-		r = ward_fail(e, ENOMEM, "out of memory");
-	verify_clear(&v);
-	return r;
+	if (!v) {
+		v = w->verified = calloc(1, sizeof(*v));
+		if (!v)
+			return ward_fail(e, ENOMEM, "out of memory");
+		v->audit_fd = audit_fd;
+		verify_index(v);
+	}
+	verify_run(v, run);
+	if (v->fault_count)
+		return fail_changed(v->faults[0].file, v->faults[0].line, v->faults[0].what, e);
+	return v->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
 }
 
 static int replay_run(struct replay_source *w, int audit_fd, const char *run, struct ward_err *e)
 {
-	int r = check_run(audit_fd, run, e);
+	int r = check_run(w, audit_fd, run, e);
 
 	if (r < 0)
 		return r;
@@ -144,5 +148,8 @@ int replay_journals(struct replay_source *w, int audit_fd, char *const *words, s
 
 	for (size_t i = 0; i < count && r == 0; i++)
 		r = replay_word(w, audit_fd, words[i], e);
+	if (w->verified)
+		verify_clear(w->verified);
+	free(take_ptr(w->verified));
 	return r;
 }

@@ -13,9 +13,10 @@ struct replay_source {
 	/* Without words: whether this run is wanted; NULL: those of this workspace are. */
 	bool (*wants)(void *context, int audit_fd, const char *run);
 	void *context;
-	bool all;           /* without words: the runs of all workspaces */
-	uint64_t runs;      /* how many there were */
-	struct strv *notes; /* borrowed */
+	bool all;                /* without words: the runs of all workspaces */
+	uint64_t runs;           /* how many there were */
+	struct strv *notes;      /* borrowed */
+	struct verify *verified; /* what was verified so far; replay_journals() frees it */
 };
 
 /* The runs and files that the words name, without words all runs. -EBADMSG: one was changed. */
