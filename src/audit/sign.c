@@ -35,21 +35,43 @@ static struct message message_of(const uint8_t head[CHAIN_BYTES])
 	return m;
 }
 
+static int fill_file(int fd, const void *bytes, size_t n)
+{
+	int r = io_write_all(fd, bytes, n);
+
+	return r == 0 && fsync(fd) < 0 ? -errno : r;
+}
+
+/* It has no name until it is whole: a process that is killed leaves nothing. */
+static int write_unnamed(int dir_fd, const char *name, const void *bytes, size_t n, mode_t mode)
+{
+	auto_fd fd = openat(dir_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+	char path[40];
+	int r = fd < 0 ? -errno : fill_file(fd, bytes, n);
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (r == 0 && linkat(AT_FDCWD, path, dir_fd, name, AT_SYMLINK_FOLLOW) < 0 &&
+	    errno != EEXIST)
+		r = -errno;
+	return r;
+}
+
 /* A file that appears whole or not at all, and never in place of another. */
 static int write_new(int dir_fd, const char *name, const void *bytes, size_t n, mode_t mode)
 {
 	char made[64];
 	auto_fd fd = -1;
-	int r;
+	int r = write_unnamed(dir_fd, name, bytes, n, mode);
 
+	if (r == 0)
+		return 0;
+	/* not every file system has files without a name */
 	snprintf(made, sizeof(made), ".%s.%d", name, (int)getpid());
 	(void)!unlinkat(dir_fd, made, 0);
 	fd = openat(dir_fd, made, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return -errno;
-	r = io_write_all(fd, bytes, n);
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
+	r = fill_file(fd, bytes, n);
 	if (r == 0 && linkat(dir_fd, made, dir_fd, name, 0) < 0 && errno != EEXIST)
 		r = -errno;
 	(void)!unlinkat(dir_fd, made, 0);

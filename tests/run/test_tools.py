@@ -164,7 +164,8 @@ PAYLOADS = ("-rf", "--help", "-", "--", "$(touch {ws}/pwned)", "`touch {ws}/pwne
             "../secret.txt", "notes/../secret.txt", "notes/./../secret.txt",
             "notes//..//secret.txt",
             "/etc/passwd", "{ws}/secret.txt", "\u2010rf", "\uff0d\uff0dhelp", "\u202etxt",
-            "a\u200bb", "\uff0e\uff0e/secret.txt", "\u2024\u2024/secret.txt", "..\u2215secret.txt",
+            "a\u200bb", "\uff0e\uff0e/secret.txt", "\u2024\u2024/secret.txt",
+            "..\u2215secret.txt",
             "%2e%2e/secret.txt", "@{ws}/secret.txt", "file://{ws}/secret.txt", "'", '"', "\\",
             "{{word}}", "%s%n", "$HOME", "${{IFS}}", "", " ")
 NO_TEXT = ("\x00", "notes/a.txt\x00", "\ud800")	# no message with one of them is read
