@@ -3,6 +3,7 @@
 #define WARD_TOOLS_MCP_CLIENT_H
 
 #include "tools/call.h"
+#include "tools/mcp_pin.h"
 
 #define MCP_MESSAGE_MAX NODE_BYTES_MAX /* bytes of one message */
 
@@ -28,9 +29,5 @@ must_check int mcp_request(struct mcp_client *c, const char *method, const char 
 
 /* All tools that the server lists, as one tree: a list of maps. The caller frees. */
 must_check int mcp_list(struct mcp_client *c, struct node **ret_tools, struct ward_err *e);
-/* The pin of a list of tools: "sha256:" and 64 digits. Pure. */
-void mcp_pin(const struct node *tools, char ret[72]);
-/* A JSON value with sorted keys; skip: a key that is left out at the top (NULL: none). Pure. */
-void mcp_canonical(const struct node *n, const char *skip, struct buf *out);
 
 #endif
