@@ -27,10 +27,10 @@ _ward_options() {
 		other=""
 		;;
 	learn)
-		options="--workspace --chdir --ro --rw --allow --secret --ssh --service --publish --hide --cache --env --timeout --memory --set --add --output --merge --yes --force --expect --allow-public --keep --json --help -w -C -o -y -f -h"
+		options="--workspace --chdir --ro --rw --allow --secret --ssh --service --publish --hide --cache --env --timeout --memory --set --add --output --merge --yes --force --expect --allow-public --mcp --name --keep --json --help -w -C -o -y -f -h"
 		file="--ro --rw --output -o --merge"
 		directory="--workspace -w --chdir -C"
-		other="--allow --secret --ssh --service --publish --hide --cache --env --timeout --memory --set --add --expect"
+		other="--allow --secret --ssh --service --publish --hide --cache --env --timeout --memory --set --add --expect --name"
 		;;
 	plan)
 		options="--policy --profile --workspace --chdir --ro --rw --review --allow --ask --secret --ssh --service --publish --budget --hide --cache --env --timeout --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --widen --hints --notify --verbose --full --json --help -p -w -C -v -h"
@@ -231,10 +231,10 @@ _ward_options() {
 		other="--agent"
 		;;
 	mcp)
-		options="--policy --profile --workspace --json --file --agent --project --name --yes --dry-run --session --http --token-file --approvals --help -p -w -f -y -n -h"
-		file="--policy -p --file -f --token-file"
-		directory="--workspace -w"
-		other="--profile --agent --name --http --approvals"
+		options="--policy --profile --workspace --chdir --ro --rw --review --allow --ask --secret --ssh --service --budget --hide --cache --env --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --widen --json --file --agent --project --name --yes --dry-run --call-timeout --session --http --token-file --approvals --help -p -w -C -f -y -n -h"
+		file="--policy -p --ro --rw --file -f --token-file"
+		directory="--workspace -w --chdir -C"
+		other="--profile --allow --secret --ssh --service --budget --hide --cache --env --memory --cpus --pids --disk --isolation --image --gpus --set --add --default --agent --name --call-timeout --http --approvals"
 		;;
 	image)
 		options="--name --max-size --max-files --quiet --json --help -q -h"
@@ -415,7 +415,7 @@ _ward() {
 	elif [[ $verb == tool ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "ls show run pipe init trust" -- "$word")
 	elif [[ $verb == mcp ]] && ((COMP_CWORD == 2)); then
-		mapfile -t COMPREPLY < <(compgen -W "serve install uninstall" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "serve wrap trust ls forget install uninstall" -- "$word")
 	elif [[ $verb == image ]] && ((COMP_CWORD == 2)); then
 		mapfile -t COMPREPLY < <(compgen -W "import pull build ls rm gc" -- "$word")
 	elif [[ $verb == vm ]] && ((COMP_CWORD == 2)); then

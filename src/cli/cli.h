@@ -18,7 +18,8 @@ enum verb_set {
 	V_ALL = (1ull << VERBS) - 1
 };
 
-struct run_outcome; /* run.h */
+struct run_outcome;  /* run.h */
+struct learn_driver; /* learn_round.h */
 
 /* The command line of one verb, read. Strings are argv's own unless `made` holds them. */
 #define OPTIONS_MAX 256
@@ -40,7 +41,8 @@ struct options {
 	const char *kinds, *actions, *host, *since, *until, *key, *head, *older, *keep, *format,
 		*output;
 	const char *merge, *expect; /* learn */
-	bool allow_public, keep_changes;
+	bool allow_public, keep_changes, learn_mcp;
+	const struct learn_driver *driver; /* learn --mcp: borrowed, NULL: none */
 	bool who, trailer, no_pager;       /* diff */
 	const char *web;                   /* and: "" for a place of its own */
 	bool markers;                      /* apply */
@@ -61,7 +63,7 @@ struct options {
 	bool tools_mcp, tools_check, check_score, check_unused;
 	const char *check_days, *check_write; /* check --unused */
 	bool mcp_session, mcp_project;        /* mcp */
-	const char *http, *token_file, *approvals;
+	const char *http, *token_file, *approvals, *call_timeout;
 	bool serve_dev, serve_debug;
 	const char *serve_listen, *serve_templates, *serve_state, *serve_max, *serve_quota,
 		*serve_snapshot_quota, *serve_add_key, *serve_role, *serve_limits, *serve_rate,

@@ -278,6 +278,7 @@ static struct learn_round next_round(const struct learn *l)
 				     .own_file = !l->has_base,
 				     .learned = &l->learned,
 				     .open = l->o->allow_public,
+				     .expect = l->expect,
 				     .read_only =
 					     l->has_base && l->base.fs_mode == FS_MODE_READ_ONLY };
 }
@@ -335,6 +336,7 @@ static int verify(struct learn *l, const struct buf *text, struct ward_err *e)
 				 .own_file = true,
 				 .learned = &l->learned,
 				 .as_written = true,
+				 .expect = l->expect,
 				 .read_only = !l->learned.writes };
 	size_t calls = l->needs.calls.len;
 
@@ -501,6 +503,9 @@ static int finish(struct learn *l, const struct buf *text, bool suffices, struct
 		code = learn_merge(&l->learned, &l->base, l->o);
 	if (suffices && l->o->output && write_policy(l, text, e) < 0)
 		return say_error(e, l->o->json, EXIT_REFUSED);
+	if (suffices && l->o->driver &&
+	    l->o->driver->accept(l->o->driver->state, l->o, text, e) < 0)
+		return say_error(e, l->o->json, EXIT_REFUSED);
 	if (l->o->json)
 		put_json(l, suffices ? buf_text(text) : NULL, suffices, &out);
 	else if (suffices && !l->o->output && !l->has_base)
@@ -562,6 +567,12 @@ static int check_usage(struct learn *l, struct ward_err *e)
 	uint64_t expect = 0;
 	int r;
 
+	if (l->o->learn_mcp && !l->o->driver)
+		return ward_fail(e, ENOENT,
+				 "--mcp needs ward-mcp, which is neither next to ward nor "
+				 "in ../libexec/ward");
+	if (l->o->name && !l->o->learn_mcp)
+		return ward_fail(e, EINVAL, "--name is for --mcp");
 	if (l->o->expect && (units_parse_uint(l->o->expect, &expect) < 0 || expect > 255))
 		return ward_fail(e, EINVAL, "--expect %.40s: expected an exit status from 0 to 255",
 				 l->o->expect);

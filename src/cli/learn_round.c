@@ -25,6 +25,8 @@
 #include "observe/observe.h"
 #include "review/review.h"
 
+#define LEAVE_MS 1500 /* for a server to end, and between signals */
+
 int learn_stop_begin(struct learn_stop *s, struct ward_err *e)
 {
 	sigset_t set;
@@ -110,8 +112,9 @@ static void clean_up(const struct learn_round *r, const struct run_outcome *outc
 		unlink(r->policy_file);
 }
 
+/* fds: its standard input and output, of a driver; -1: none. */
 static _Noreturn void run_child(const struct learn_round *r, const struct options *user,
-				const struct learn_stop *stop, pid_t parent,
+				const struct learn_stop *stop, pid_t parent, const int fds[2],
 				struct run_outcome *outcome)
 {
 	struct options o = { .verb = VERB_RUN,
@@ -131,9 +134,13 @@ static _Noreturn void run_child(const struct learn_round *r, const struct option
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent ||
 	    sigprocmask(SIG_SETMASK, &stop->old, NULL) < 0)
 		_exit(EXIT_REFUSED);
-	if ((null_fd >= 0 && dup2(null_fd, STDIN_FILENO) < 0) ||
-	    dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+	if (fds[0] >= 0) {
+		if (dup2(fds[0], STDIN_FILENO) < 0 || dup2(fds[1], STDOUT_FILENO) < 0)
+			_exit(EXIT_REFUSED);
+	} else if ((null_fd >= 0 && dup2(null_fd, STDIN_FILENO) < 0) ||
+		   dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
 		_exit(EXIT_REFUSED);
+	}
 	for (size_t i = 0; i < user->field_count && !r->as_written; i++)
 		add_field(&o, user->fields[i].field, user->fields[i].value, user->fields[i].append);
 	if (!r->as_written)
@@ -147,19 +154,39 @@ static _Noreturn void run_child(const struct learn_round *r, const struct option
 	exit(code);
 }
 
+/* A server that does not end when its input does. */
+static int hurry(pid_t pid, unsigned *turn)
+{
+	if (*turn)
+		kill(pid, *turn == 1 ? SIGTERM : SIGINT);
+	++*turn;
+	return LEAVE_MS;
+}
+
 /* Waits for the round. Signals of the terminal reach both processes; those sent to ward learn alone
- * are passed on. */
-static int wait_child(pid_t pid, struct learn_stop *stop)
+ * are passed on. driven_fd: says when all was said to a server; -1: it is none. */
+static int wait_child(pid_t pid, struct learn_stop *stop, const struct learn_driver *driver,
+		      int driven_fd, bool *ret_said)
 {
 	auto_fd pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd waits[] = { { .fd = pid_fd, .events = POLLIN },
-				  { .fd = stop->fd, .events = POLLIN } };
+				  { .fd = stop->fd, .events = POLLIN },
+				  { .fd = driven_fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
-	int status = 0;
+	int status = 0, n, wait_ms = -1;
+	unsigned turn = 0;
 
-	while (pid_fd >= 0 && (poll(waits, ARRAY_LEN(waits), -1) >= 0 || errno == EINTR)) {
+	while (pid_fd >= 0 &&
+	       ((n = poll(waits, ARRAY_LEN(waits), wait_ms)) >= 0 || errno == EINTR)) {
 		if (waits[0].revents)
 			break;
+		if (waits[2].revents) {
+			*ret_said = driver->end(driver->state);
+			waits[2].fd = -1;
+			waits[2].revents = 0;
+		}
+		if (n == 0 || (waits[2].fd < 0 && driven_fd >= 0 && wait_ms < 0))
+			wait_ms = hurry(pid, &turn);
 		if (read(stop->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 			continue;
 		stop->signal = (int)info.ssi_signo;
@@ -168,12 +195,17 @@ static int wait_child(pid_t pid, struct learn_stop *stop)
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	if (waits[2].fd >= 0)
+		*ret_said = driver->end(driver->state);
 	return status;
 }
 
 int learn_run(const struct learn_round *r, const struct options *user, struct learn_stop *stop,
 	      struct run_outcome *ret, struct ward_err *e)
 {
+	const struct learn_driver *driver = user->driver;
+	int fds[2] = { -1, -1 }, driven_fd = -1;
+	bool said = false;
 	struct run_outcome *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 					  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t pid, self = getpid();
@@ -181,12 +213,22 @@ int learn_run(const struct learn_round *r, const struct options *user, struct le
 
 	if (shared == MAP_FAILED)
 		return ward_fail(e, ENOMEM, "out of memory");
+	if (driver && driver->begin(driver->state, fds, &driven_fd, e) < 0) {
+		munmap(shared, sizeof(*shared));
+		return -e->code;
+	}
 	pid = fork();
 	if (pid == 0)
-		run_child(r, user, stop, self, shared);
+		run_child(r, user, stop, self, fds, shared);
+	own_close_fd(&fds[0]);
+	own_close_fd(&fds[1]);
 	if (pid > 0)
-		status = wait_child(pid, stop);
+		status = wait_child(pid, stop, driver, driven_fd, &said);
 	*ret = *shared;
+	if (driver) /* how a server ends says nothing */
+		ret->exit_code = said                          ? r->expect
+				 : ret->exit_code == r->expect ? r->expect + 1
+							       : ret->exit_code;
 	munmap(shared, sizeof(*shared));
 	if (pid < 0)
 		return ward_fail_errno(e, "cannot start the command");

@@ -14,6 +14,7 @@ struct learn_round {
 	bool read_only;  /* the file says that nothing is written */
 	bool open;       /* every public name may be reached */
 	bool own_file;   /* the policy file is learn's own: it goes with it */
+	int expect;      /* the exit status of a round in which all was said to the driver */
 };
 
 /* INT, QUIT, TERM and HUP end ward learn, but not before the round has. */
@@ -21,6 +22,19 @@ struct learn_stop {
 	int fd;       /* of the signals, which are blocked */
 	sigset_t old; /* the mask before */
 	int signal;   /* that has come; 0: none */
+};
+
+/* Speaks to the command of a round, which is a server (ward learn --mcp: src/cli/mcp/learn.c). */
+struct learn_driver {
+	void *state;
+	/* Makes the command's standard input and output (the caller closes them) and a descriptor
+	 * that says when all was said. */
+	int (*begin)(void *state, int ret_fds[2], int *ret_wait_fd, struct ward_err *e);
+	/* All was said, or the command has ended: lets go of the streams. Whether it went well. */
+	bool (*end)(void *state);
+	/* The policy suffices: what the command said is accepted with it. */
+	int (*accept)(void *state, const struct options *o, const struct buf *policy,
+		      struct ward_err *e);
 };
 
 must_check int learn_stop_begin(struct learn_stop *s, struct ward_err *e);

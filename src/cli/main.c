@@ -254,6 +254,8 @@ int main(int argc, char **argv)
 	/* reads its own words, and comes back only where it is missing */
 	if (verb == VERB_AUDIT || verb == VERB_TOOL || verb == VERB_MCP)
 		try_program(argv[1], argv + 1);
+	if (verb == VERB_LEARN && has_word(argv + 2, "--mcp"))
+		try_program("mcp", argv);
 	if (verb == VERB_CHECK && !has_word(argv + 2, "--unused") && is_about_tools(argv + 2))
 		try_program("tool", argv);
 	if (verb == VERB_EXPLAIN || verb == VERB_POLICY || verb == VERB_WATCH ||

@@ -18,7 +18,7 @@ GRACE_S = 4.0
 # What may stay in the state directory after a run: what the user asked ward to keep, which runsc
 # there is, and the sandboxes' /etc.
 KEPT = ("trust", "trusted", "written", "quarantine", "lock", "caches", "homes", "images", "wasm",
-        "gvisor-runtime", "vm", "now", "agents")
+        "gvisor-runtime", "vm", "now", "agents", "mcp-servers")
 
 
 def _parents():

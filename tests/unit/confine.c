@@ -245,7 +245,7 @@ __extension__ enum { /* wider than int */
 		     FREE = SECRETS | SCANNER | SSH_KEYS | GIT | GIT_VIEW | CHILDREN | GOFER |
 			    SENTRY | SENTRY_TRACER | GVISOR_AGENT,
 		     SERVES = SERVE | SERVE_TLS,
-		     LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVES | MCP_FRONT |
+		     LISTED = GATEWAY | SSH_AGENT | UNPACKS | WASMS | SCANS | SERVES | MCPS |
 			      RECEIVER,           /* an allow-list */
 		     OPEN = FREE | WASM_RUNTIMES, /* no filter */
 		     SINKS_OUT = SINK_UNIX | SINK_NET | WEBHOOK | REMOTE,
@@ -263,8 +263,8 @@ static const struct attempt {
 } attempts[] = {
 	{ "open", try_open, 0, FREE | BOX | WASM_RUNTIMES | SINKS_OUT,
 	  SINK_FILE | UNPACKS | WASMS | SCAN | SCAN_LOOK | SERVES, NONE, false },
-	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN_STREAM | MCP_FRONT | RECEIVER),
-	  NONE, NONE, false },
+	{ "stat", try_stat, 0, EVERY & ~(GATEWAY | SSH_AGENT | SCAN_STREAM | MCPS | RECEIVER), NONE,
+	  NONE, false },
 	{ "openat2", try_open_proc, 0, OPEN | BOX, SENDERS | UNPACKS | SCAN | SCAN_LOOK, NONE,
 	  false },
 	{ "create", try_create, 0, FREE | BOX,
@@ -286,14 +286,12 @@ static const struct attempt {
 	{ "connect by a message", try_fast_open_message, 0, DIAL | OPEN | WASM_NET | BOX, NONE,
 	  SENDERS, true },
 	{ "send", try_send, 0,
-	  EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCANS | SERVE | MCP_FRONT |
-		    RECEIVER),
+	  EVERY & ~(RECORD | WAF | SSH_AGENT | UNPACKS | WASM | SCANS | SERVE | MCPS | RECEIVER),
 	  NONE, NONE, true },
 	{ "ptrace", try_trace, 0, OPEN, NONE, NONE, false },
 	{ "kill", try_kill, 0, OPEN | BOX, NONE, NONE, false },
 	{ "executable memory", try_code, 0,
-	  EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVES | MCP_FRONT | RECEIVER), NONE, NONE,
-	  false },
+	  EVERY & ~(GATEWAY | SSH_AGENT | SCANS | SERVES | MCPS | RECEIVER), NONE, NONE, false },
 	{ "limits", try_limits, 0, NONE, NONE, OPEN | BOX | SENDERS | WASMS, false },
 	{ "dumpable", try_dumpable, 0, OPEN | BOX | SENDERS, NONE, NONE, false },
 	{ "io_uring", try_uring, 0, NONE, NONE, OPEN, false },
@@ -528,7 +526,7 @@ static void test_steps(void **state)
 		int64_t procs;
 		int steps;
 	} expected[] = {
-		{ GATEWAY | SSH_AGENT | SCAN_STREAM | MCP_FRONT,
+		{ GATEWAY | SSH_AGENT | SCAN_STREAM | MCPS,
 		  NOBODY | NO_CAPS | NO_DUMP | NO_NEW_PRIVS },
 		{ UNPACKS | SENDERS | BOX | SCAN | SCAN_LOOK | SERVES,
 		  NO_CAPS | NO_DUMP | NO_NEW_PRIVS },

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/mcp/wrap.h"
 
 #define ARGUMENTS_MAX 256
 
@@ -188,6 +189,22 @@ void call_put_refusal(const struct ward_err *e, const struct policy_errors *erro
 	out->failed |= text.failed;
 }
 
+int call_bind(const struct catalog *c, const struct tool_tool *tool, struct mcp_span given,
+	      struct tools_call *ret, struct ward_err *e)
+{
+	const struct tools_source *source = &c->source;
+	struct arguments a = { .tool = tool, .e = e };
+	int r;
+
+	*ret = (struct tools_call){ 0 };
+	r = mcp_each(given, add_member, &a) && !a.failed ? 0 : -EINVAL;
+	if (r == 0)
+		r = tools_bind(&source->t, tool, source->workspace, source->home, a.list, a.count,
+			       ret, e);
+	strv_free(&a.texts);
+	return r;
+}
+
 static void call_annotated(const struct work *w, int fd, struct buf *out)
 {
 	struct mcp_span given = { (const uint8_t *)w->arguments, strlen(w->arguments) };
@@ -224,6 +241,10 @@ void call_tool(const struct server *s, const struct work *w, int fd, struct buf 
 {
 	struct mcp_span given = { (const uint8_t *)w->arguments, strlen(w->arguments) };
 
+	if (w->offer->wrapped) {
+		wrap_call(s, w, fd, out);
+		return;
+	}
 	if (!w->offer->builtin) {
 		call_annotated(w, fd, out);
 		return;

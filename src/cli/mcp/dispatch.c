@@ -53,24 +53,36 @@ void reply_error(const struct request *r, int code, const char *message, const c
 
 /* -- methods */
 
-static void put_server(struct json *j)
+static void put_server(const struct server *s, struct json *j)
 {
 	json_begin_object(j, "serverInfo");
 	json_string(j, "name", "ward");
-	json_string(j, "title", "ward: tools in sandboxes");
+	json_string(j, "title",
+		    s->wrap ? "ward: a server in a sandbox" : "ward: tools in sandboxes");
 	json_string(j, "version", WARD_VERSION);
 	json_end_object(j);
 }
 
-static void put_capabilities(struct json *j)
+/* Those of a wrapped server are not passed on: it has tools, and nothing else. */
+static void put_capabilities(const struct server *s, struct json *j)
 {
 	json_begin_object(j, "capabilities");
 	json_begin_object(j, "tools");
 	json_bool(j, "listChanged", true);
 	json_end_object(j);
-	json_begin_object(j, "resources");
+	if (!s->wrap) {
+		json_begin_object(j, "resources");
+		json_end_object(j);
+	}
 	json_end_object(j);
-	json_end_object(j);
+}
+
+static void put_instructions(const struct server *s, struct json *j)
+{
+	if (s->wrap)
+		wrap_put_instructions(s, j);
+	else
+		json_string(j, "instructions", instructions);
 }
 
 /* By a form: {} means that, too. */
@@ -116,9 +128,9 @@ static void take_initialize(const struct request *r)
 			   mcp_get(r->message->params, "capabilities", &capabilities) &&
 			   has_forms(capabilities);
 	json_string(&j, "protocolVersion", revisions[chosen].name);
-	put_capabilities(&j);
-	put_server(&j);
-	json_string(&j, "instructions", instructions);
+	put_capabilities(r->peer->server, &j);
+	put_server(r->peer->server, &j);
+	put_instructions(r->peer->server, &j);
 	reply(r, &out);
 }
 
@@ -131,8 +143,8 @@ static void take_discover(const struct request *r)
 	for (size_t i = 0; i < ARRAY_LEN(revisions); i++)
 		json_string(&j, NULL, revisions[i].name);
 	json_end_array(&j);
-	put_capabilities(&j);
-	json_string(&j, "instructions", instructions);
+	put_capabilities(r->peer->server, &j);
+	put_instructions(r->peer->server, &j);
 	json_uint(&j, "ttlMs", LIST_TTL_MS);
 	json_string(&j, "cacheScope", "private");
 	json_begin_object(&j, "_meta");
@@ -171,11 +183,11 @@ static void take_call(const struct request *r)
 		reply_error(r, MCP_BAD_PARAMS, "there is no tool of that name", NULL);
 }
 
-enum { LEGACY = 1, MODERN = 2, FIRST = 4 };
+enum { LEGACY = 1, MODERN = 2, FIRST = 4, OWN = 8 };
 
 static const struct {
 	const char *name;
-	unsigned when; /* FIRST: before the session is open, too */
+	unsigned when; /* FIRST: before the session is open, too; OWN: not of a wrapped server */
 	void (*take)(const struct request *r);
 } methods[] = {
 	{ "initialize", LEGACY | FIRST, take_initialize },
@@ -183,9 +195,9 @@ static const struct {
 	{ "server/discover", MODERN, take_discover },
 	{ "tools/list", LEGACY | MODERN, list_tools },
 	{ "tools/call", LEGACY | MODERN, take_call },
-	{ "resources/list", LEGACY | MODERN, resource_list },
-	{ "resources/templates/list", LEGACY | MODERN, resource_templates },
-	{ "resources/read", LEGACY | MODERN, resource_read },
+	{ "resources/list", LEGACY | MODERN | OWN, resource_list },
+	{ "resources/templates/list", LEGACY | MODERN | OWN, resource_templates },
+	{ "resources/read", LEGACY | MODERN | OWN, resource_read },
 	{ "subscriptions/listen", MODERN, listen_take },
 };
 
@@ -244,7 +256,8 @@ static void take_request(struct peer *p, uint32_t stream, const struct mcp_messa
 	if (!read_meta(&r))
 		return;
 	while (i < ARRAY_LEN(methods) && (strcmp(methods[i].name, m->method) != 0 ||
-					  !(methods[i].when & (r.modern ? MODERN : LEGACY))))
+					  !(methods[i].when & (r.modern ? MODERN : LEGACY)) ||
+					  (methods[i].when & OWN && p->server->wrap)))
 		i++;
 	if (i == ARRAY_LEN(methods))
 		reply_error(&r, MCP_NO_METHOD, "there is no such method", NULL);

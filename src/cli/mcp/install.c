@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "cli/ask.h"
 #include "cli/difference.h"
+#include "cli/mcp/pins.h"
 #include "host/program.h"
 #include "mcp/config.h"
 #include "state/store.h"
@@ -255,6 +256,31 @@ static void add_option(struct strv *words, const char *option, const char *value
 	strv_add(words, whole ? whole : value);
 }
 
+/* A server that was accepted, as it was. */
+static int make_wrap_words(const struct options *o, struct strv *ret, struct ward_err *e)
+{
+	struct pins pins = { 0 };
+	int r = pins_load(o->name, &pins, e);
+
+	pins_free(&pins);
+	if (r < 0)
+		return r == -ENOENT ? ward_remedy(e,
+						  "ward mcp trust --name %s -- SERVER..., or name "
+						  "tools with -f or --session",
+						  o->name)
+				    : r;
+	if (o->policy_file || o->profile || o->workspace || o->tools_agent || o->http ||
+	    o->token_file) {
+		ward_fail(e, EINVAL, "%s is installed as it was accepted", o->name);
+		return ward_remedy(e, "give options of the sandbox to ward mcp trust");
+	}
+	strv_add(ret, "wrap");
+	strv_add(ret, "--name");
+	strv_add(ret, o->name);
+	add_option(ret, "--approvals", o->approvals, false);
+	return ret->failed ? ward_fail(e, ENOMEM, "out of memory") : 0;
+}
+
 static int make_words(const struct options *o, struct strv *ret, struct ward_err *e)
 {
 	auto_free char *ward = NULL;
@@ -264,10 +290,13 @@ static int make_words(const struct options *o, struct strv *ret, struct ward_err
 		return r;
 	strv_add(ret, ward);
 	strv_add(ret, "mcp");
+	if (!o->tools_file && !o->mcp_session && o->name)
+		return make_wrap_words(o, ret, e);
 	strv_add(ret, "serve");
 	if (!o->tools_file && !o->mcp_session) {
 		ward_fail(e, EINVAL, "nothing to serve was named");
-		return ward_remedy(e, "-f tools.yaml, or --session");
+		return ward_remedy(e, "-f tools.yaml, --session, or --name NAME of a server that "
+				      "ward mcp trust has accepted");
 	}
 	if (o->http || o->token_file) {
 		ward_fail(e, EINVAL, "--http: clients are configured to start a server themselves");

@@ -28,7 +28,7 @@ static bool only_reads(const struct tool_tool *tool)
 	return tool->scope.methods.len > 0;
 }
 
-static void put_annotations(const struct tool_tool *tool, struct json *j)
+void list_put_annotations(const struct tool_tool *tool, struct json *j)
 {
 	bool reads = !tool->scope.write.len && only_reads(tool) &&
 		     tool->nature.destructive != SAID_TRUE && !tool->nature.production;
@@ -61,7 +61,7 @@ static void put_tool(const struct tool_tool *tool, struct buf *out)
 	bind_input_schema(tool, out);
 	if (has_object(tool->output))
 		buf_printf(out, ",\"outputSchema\":%s", tool->output);
-	put_annotations(tool, &j);
+	list_put_annotations(tool, &j);
 	json_end_object(&j);
 }
 
@@ -89,8 +89,10 @@ static bool add(struct catalog *c, const struct tool_tool *tool, const struct bu
 		put_tool(tool, &out);
 	else
 		put_builtin(builtin, &out);
-	c->offers[c->offer_count] = (struct offer){ tool ? tool->head.name : builtin->name, tool,
-						    builtin, buf_take(&out) };
+	c->offers[c->offer_count] = (struct offer){ .name = tool ? tool->head.name : builtin->name,
+						    .tool = tool,
+						    .builtin = builtin,
+						    .shown = buf_take(&out) };
 	return c->offers[c->offer_count++].shown;
 }
 
@@ -268,7 +270,9 @@ void list_tools(const struct request *r)
 	to = c->offer_count - from > PAGE_TOOLS ? from + PAGE_TOOLS : c->offer_count;
 	buf_puts(&out, "\"tools\":[");
 	for (size_t i = from; i < to; i++) {
-		buf_puts(&out, i == from ? "" : ",");
+		if (!wrap_offers(&c->offers[i]))
+			continue;
+		buf_puts(&out, out.data[out.len - 1] == '[' ? "" : ",");
 		buf_puts(&out, c->offers[i].shown);
 	}
 	buf_puts(&out, "]");

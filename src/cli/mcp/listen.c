@@ -22,7 +22,7 @@
 
 /* -- notifications */
 
-static void tell_all(struct server *s)
+void listen_tell(struct server *s)
 {
 	for (struct peer *p = s->peers; p; p = p->next) {
 		auto_buf line = { 0 };
@@ -147,7 +147,7 @@ static void look(struct server *s)
 	}
 	catalog_drop(s->catalog);
 	s->catalog = c;
-	tell_all(s);
+	listen_tell(s);
 }
 
 /* Whether one of the events is about the file. */

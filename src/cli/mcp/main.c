@@ -13,17 +13,42 @@
 static const struct {
 	const char *word;
 	size_t min, max; /* words behind it */
+	bool wraps;      /* it starts a server, and takes options of its sandbox */
 	int (*run)(struct options *o);
 } words[] = {
-	{ "serve", 0, 0, mcp_serve },
-	{ "install", 1, 1, mcp_install },
-	{ "uninstall", 1, 1, mcp_uninstall },
+	{ "serve", 0, 0, false, mcp_serve },
+	{ "wrap", 0, SIZE_MAX, true, mcp_wrap },
+	{ "trust", 0, SIZE_MAX, true, mcp_trust },
+	{ "forget", 1, 1, false, mcp_forget },
+	{ "ls", 0, 0, false, mcp_ls },
+	{ "install", 1, 1, false, mcp_install },
+	{ "uninstall", 1, 1, false, mcp_uninstall },
 };
 
 static int usage(const struct options *o, struct ward_err *e)
 {
-	ward_remedy(e, "known are serve, install CLIENT and uninstall CLIENT; see ward mcp --help");
+	ward_remedy(e, "known are serve, wrap, trust, forget, ls, install and uninstall; see ward "
+		       "mcp --help");
 	return say_error(e, o->json, EXIT_USAGE);
+}
+
+/* No option is ignored. */
+static int check_options(const struct options *o, const char *word, bool wraps, struct ward_err *e)
+{
+	const char *odd = NULL;
+
+	if (!wraps && (o->field_count || o->cwd || o->widen))
+		odd = o->field_count ? o->fields[0].option : o->cwd ? "--chdir" : "--widen";
+	else if (wraps && (o->mcp_session || o->http || o->token_file || o->mcp_project))
+		odd = o->mcp_session ? "--session" : o->mcp_project ? "--project" : "--http";
+	else if (o->call_timeout && strcmp(word, "wrap") != 0)
+		odd = "--call-timeout";
+	else if (strcmp(word, "trust") == 0 && (o->tools_file || o->tools_agent || o->approvals))
+		odd = o->tools_file ? "--file" : o->tools_agent ? "--agent" : "--approvals";
+	else if (strcmp(word, "wrap") == 0 && o->tools_file && o->field_count)
+		return ward_fail(e, EINVAL, "%s and -f exclude each other: the file names scopes",
+				 o->fields[0].option);
+	return odd ? ward_fail(e, EINVAL, "ward mcp %s has no option %s", word, odd) : 0;
 }
 
 static int run_word(struct options *o)
@@ -48,7 +73,7 @@ static int run_word(struct options *o)
 						       : "too many arguments");
 		return usage(o, &e);
 	}
-	return words[i].run(o);
+	return check_options(o, word, words[i].wraps, &e) < 0 ? usage(o, &e) : words[i].run(o);
 }
 
 static void reader_gone(unused_arg int signal_number)
@@ -60,6 +85,7 @@ int main(int argc, char **argv)
 	const struct sigaction gone = { .sa_handler = reader_gone, .sa_flags = SA_RESTART };
 	struct ward_err e = { 0 };
 	struct options o;
+	bool learns;
 	int code;
 
 	if (argc == 1 && strcmp(argv[0], FRONT_NAME) == 0)
@@ -68,15 +94,16 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	sigaction(SIGPIPE, &gone, NULL); /* not ignored: calls would inherit that */
 	signal(SIGCHLD, SIG_DFL);
-	if (options_read(VERB_MCP, argv + 1, &o, &e) < 0) {
+	learns = strcmp(argv[1], "learn") == 0; /* ward learn --mcp */
+	if (options_read(learns ? VERB_LEARN : VERB_MCP, argv + 1 + learns, &o, &e) < 0) {
 		code = say_usage(&e, &o);
 	} else if (o.help) {
 		auto_buf out = { 0 };
 
-		help_text(VERB_MCP, &out);
+		help_text(learns ? VERB_LEARN : VERB_MCP, &out);
 		code = say_out(&out, EXIT_FINE);
 	} else {
-		code = run_word(&o);
+		code = learns ? mcp_learn(&o) : run_word(&o);
 	}
 	options_clear(&o);
 	return code;

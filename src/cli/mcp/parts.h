@@ -28,6 +28,8 @@ enum revision {
 
 struct server;
 struct work;
+struct wrap;
+struct wrapped;
 
 /* A tool that every session sandbox has: builtin.c. */
 struct builtin {
@@ -38,12 +40,13 @@ struct builtin {
 	void (*call)(const struct server *s, struct mcp_span arguments, struct buf *out);
 };
 
-/* A tool as it is offered: one of a tools.yaml, or built in. */
+/* A tool as it is offered: one of a tools.yaml, built in, or of a server that is wrapped. */
 struct offer {
 	const char *name; /* borrowed */
 	const struct tool_tool *tool;
 	const struct builtin *builtin;
-	char *shown; /* as clients see it: JSON; owned */
+	const struct wrapped *wrapped; /* of a server that is wrapped; tool: its entry, if any */
+	char *shown;                   /* as clients see it: JSON; owned */
 };
 
 /* The sandbox of the built-in tools. */
@@ -108,6 +111,8 @@ struct work {
 	const struct offer *offer;
 	char *arguments; /* a JSON object; owned */
 	pid_t pid;       /* 0: it waits */
+	bool again;      /* its wrapped server ended before it was asked: this is the second try */
+	int relay_fd;    /* while its process is started: to the wrapped server; else -1 */
 	int fd; /* its question and its answer come from here; -1: it waits, or has ended */
 	struct buf answer;
 	enum asking asking;
@@ -144,9 +149,10 @@ struct server {
 	const struct options *options;
 	struct catalog *catalog;
 	struct session session;
-	int watch_fd;     /* says that the file has changed; -1: it is not watched */
-	bool unaccepted;  /* its new content is not accepted yet */
-	uint64_t look_ms; /* when it is looked at again */
+	struct wrap *wrap; /* NULL: no server is wrapped */
+	int watch_fd;      /* says that the file has changed; -1: it is not watched */
+	bool unaccepted;   /* its new content is not accepted yet */
+	uint64_t look_ms;  /* when it is looked at again */
 	struct listener *listeners;
 	struct queue *queue;  /* of questions; NULL: none was asked yet */
 	struct state *states; /* requestStates that are out; owned */
@@ -180,11 +186,15 @@ must_check int list_load(struct server *s);
 must_check int list_reload(const struct server *s, struct catalog **ret, struct ward_err *e);
 struct catalog *catalog_use(struct catalog *c);
 void catalog_drop(struct catalog *c);
+/* "annotations": of a tool's scope and nature. */
+void list_put_annotations(const struct tool_tool *tool, struct json *j);
 const struct offer *list_find(const struct server *s, const char *name);
 void list_tools(const struct request *r);
 
 /* -- listen.c: changes of the list */
 
+/* Tells all clients that the list has changed. */
+void listen_tell(struct server *s);
 /* Watches the file from now on. */
 void listen_begin(struct server *s);
 void listen_end(struct server *s);
@@ -233,6 +243,9 @@ void queue_end(struct server *s);
 
 /* -- work.c: calls */
 
+/* What a call's process writes in place of a result: it was not begun, and can be tried again. */
+#define WORK_AGAIN "!"
+
 /* Before the first one: what calls leave behind becomes this process's child. */
 must_check int work_init(struct ward_err *e);
 /* Starts a call, or lets it wait. arguments: an object, or none. */
@@ -275,9 +288,29 @@ void call_tool(const struct server *s, const struct work *w, int fd, struct buf 
 
 /* One text of a result's content. */
 void call_put_text(struct json *j, const char *text);
+/* Checks arguments against the parameters of an entry; ret->input is them as JSON. The caller frees
+ * *ret in any case. */
+must_check int call_bind(const struct catalog *c, const struct tool_tool *tool,
+			 struct mcp_span given, struct tools_call *ret, struct ward_err *e);
 /* A result with isError. */
 void call_put_refusal(const struct ward_err *e, const struct policy_errors *errors,
 		      struct buf *out);
+
+/* -- wrap.c: a server that is wrapped */
+
+/* Fills in what its sandboxes say; at most WRAP_POLLS_MAX. Returns how many. */
+#define WRAP_POLLS_MAX 16
+size_t wrap_polls(const struct server *s, struct pollfd *fds);
+void wrap_ready(struct server *s, const struct pollfd *fds, size_t count);
+int wrap_on_time(struct server *s, uint64_t now_ms);
+/* A connection to the tool's sandbox, which is the caller's. -EBUSY: try again later. */
+must_check int wrap_connect(struct server *s, const struct offer *offer, int *ret_fd,
+			    struct ward_err *e);
+/* Whether it is a process of one of them. */
+bool wrap_owns(const struct server *s, pid_t pid);
+/* Whether clients see the tool: one that has changed they do not. */
+bool wrap_offers(const struct offer *offer);
+void wrap_put_instructions(const struct server *s, struct json *j);
 
 /* -- session.c: the sandbox of the built-in tools */
 
@@ -324,14 +357,16 @@ size_t edit_lines(const struct buf *text, uint64_t from, uint64_t count, struct 
 
 /* Until every call is gone: their processes must not outlive the server. */
 void serve_end_works(struct server *s);
+/* Serves a client on standard input and output, until one of both ends. */
+void serve_lines(struct server *s);
 /* Signals that end the server, from now on read from a descriptor. */
 int serve_open_signals(void);
 /* All that is waited for beside the client: calls, changes of the file, ward approve. */
 struct serve_polls {
 	struct work *works[WORKS_OPEN_MAX];
-	size_t work_count, queue_count;
+	size_t work_count, queue_count, wrap_count;
 };
-#define SERVE_POLLS_MAX (WORKS_OPEN_MAX + QUEUE_POLLS_MAX + 1)
+#define SERVE_POLLS_MAX (WORKS_OPEN_MAX + QUEUE_POLLS_MAX + WRAP_POLLS_MAX + 1)
 /* full: nothing more can be sent now. Returns how many. */
 size_t serve_fill(struct server *s, bool full, struct serve_polls *p, struct pollfd *fds);
 void serve_ready(struct server *s, const struct serve_polls *p, const struct pollfd *fds);
@@ -347,5 +382,11 @@ int serve_web(struct server *s);
 int mcp_serve(struct options *o);
 int mcp_install(struct options *o);
 int mcp_uninstall(struct options *o);
+int mcp_wrap(struct options *o);
+int mcp_trust(struct options *o);
+int mcp_forget(struct options *o);
+int mcp_ls(struct options *o);
+/* ward learn --mcp. */
+int mcp_learn(struct options *o);
 
 #endif

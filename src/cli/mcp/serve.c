@@ -18,11 +18,13 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/trim_memory.h"
 #include "mcp/lines.h"
 
 #define READ_BYTES 65536
 #define OUT_MAX (16u << 20) /* bytes that wait for the client, before nothing is read from it */
 #define END_MS 1500         /* for calls that run when the input ends */
+#define IDLE_MS 1000        /* nothing has happened for so long */
 
 struct stdio {
 	struct peer peer;
@@ -115,6 +117,17 @@ static int wait_ms(struct stdio *s)
 	return s->ended ? serve_sooner(wait, s->end_ms > now ? (int)(s->end_ms - now) : 0) : wait;
 }
 
+/* A server that its client leaves alone gives memory back: there may be many. */
+static int wait_for_any(const struct stdio *s, struct pollfd *fds, size_t count, int wait)
+{
+	int n;
+
+	if (s->server->works || (wait >= 0 && wait <= IDLE_MS))
+		return poll(fds, count, wait);
+	n = poll(fds, count, IDLE_MS);
+	return n ? n : trim_memory_poll(fds, count, wait < 0 ? -1 : wait - IDLE_MS);
+}
+
 /* One turn; false: the end. */
 static bool turn(struct stdio *s)
 {
@@ -128,7 +141,7 @@ static bool turn(struct stdio *s)
 	fds[WAIT_OUT] = (struct pollfd){ waits ? STDOUT_FILENO : -1, POLLOUT, 0 };
 	fds[WAIT_SIGNAL] = (struct pollfd){ s->signal_fd, POLLIN, 0 };
 	count = serve_fill(s->server, full, &rest, fds + WAIT_REST);
-	if (poll(fds, WAIT_REST + count, wait) < 0 && errno != EINTR)
+	if (wait_for_any(s, fds, WAIT_REST + count, wait) < 0 && errno != EINTR)
 		return false;
 	if (fds[WAIT_SIGNAL].revents)
 		return false;
@@ -146,7 +159,8 @@ size_t serve_fill(struct server *s, bool full, struct serve_polls *p, struct pol
 	fds[0] = (struct pollfd){ s->watch_fd, POLLIN, 0 };
 	p->work_count = work_polls(s, full, fds + 1, p->works);
 	p->queue_count = queue_polls(s, fds + 1 + p->work_count);
-	return 1 + p->work_count + p->queue_count;
+	p->wrap_count = wrap_polls(s, fds + 1 + p->work_count + p->queue_count);
+	return 1 + p->work_count + p->queue_count + p->wrap_count;
 }
 
 void serve_ready(struct server *s, const struct serve_polls *p, const struct pollfd *fds)
@@ -154,6 +168,7 @@ void serve_ready(struct server *s, const struct serve_polls *p, const struct pol
 	if (fds[0].revents)
 		listen_ready(s);
 	queue_ready(s, fds + 1 + p->work_count, p->queue_count);
+	wrap_ready(s, fds + 1 + p->work_count + p->queue_count, p->wrap_count);
 	for (size_t i = 0; i < p->work_count; i++)
 		if (fds[1 + i].revents)
 			work_ready(p->works[i]);
@@ -170,6 +185,7 @@ int serve_on_time(struct server *s)
 	int wait = serve_sooner(listen_on_time(s, now), ask_on_time(s, now));
 
 	wait = serve_sooner(wait, queue_on_time(s, now));
+	wait = serve_sooner(wait, wrap_on_time(s, now));
 	return serve_sooner(wait, work_on_time(s, now)); /* last: what was just answered goes on */
 }
 
@@ -196,7 +212,7 @@ int serve_open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static void serve_lines(struct server *server)
+void serve_lines(struct server *server)
 {
 	struct stdio s = { .server = server,
 			   .peer = { .server = server, .send = send_line },

@@ -24,6 +24,7 @@
 
 #define GRACE_MS 1000    /* between SIGTERM and SIGKILL */
 #define PROGRESS_MS 1000 /* between notifications */
+#define BUSY_MS 20       /* until a wrapped server is asked for again */
 #define ANSWER_MAX (512u << 20)
 
 /* -- the list */
@@ -89,7 +90,7 @@ void work_begin(const struct request *r, const struct offer *offer, struct mcp_s
 	w->offer = offer;
 	w->catalog = catalog_use(s->catalog);
 	w->elicits = dispatch_elicits(r);
-	w->fd = -1;
+	w->fd = w->relay_fd = -1;
 	ask_read_retry(r, w);
 	memcpy(w->id, r->message->id, sizeof(w->id));
 	if (!mcp_get(r->meta, "progressToken", &token) || !mcp_id(token, w->token))
@@ -149,6 +150,8 @@ static int start(struct server *s, struct work *w)
 	if (w->pid == 0)
 		run(s, w, fds[1], parent);
 	close(fds[1]);
+	own_close_fd(&w->relay_fd);
+	w->relay_fd = -1;
 	if (w->pid < 0) {
 		w->pid = 0;
 		close(fds[0]);
@@ -162,8 +165,11 @@ static int start(struct server *s, struct work *w)
 	return 0;
 }
 
+/* Also the processes of a wrapped server are waited for elsewhere. */
 static bool is_worker(const struct server *s, pid_t pid)
 {
+	if (wrap_owns(s, pid))
+		return true;
 	for (const struct work *w = s->works; w; w = w->next)
 		if (w->pid == pid)
 			return true;
@@ -214,6 +220,19 @@ static bool take_run(struct server *s, struct work *w)
 	return true;
 }
 
+/* It waits to be started once more. */
+static bool try_again(struct work *w)
+{
+	if (!w->offer->wrapped || w->again || w->cancelled ||
+	    strcmp(buf_text(&w->answer), WORK_AGAIN "\n") != 0)
+		return false;
+	w->again = true;
+	buf_free(&w->answer);
+	own_close_fd(&w->fd);
+	w->fd = -1;
+	return true;
+}
+
 static void finish(struct server *s, struct work *w)
 {
 	struct mcp_message m;
@@ -221,6 +240,8 @@ static void finish(struct server *s, struct work *w)
 	size_t n = w->answer.len;
 
 	end_group(s, w);
+	if (try_again(w))
+		return;
 	if (!w->answer.failed && n && w->answer.data[n - 1] == '\n') {
 		w->answer.data[--w->answer.len] = '\0';
 		if (take_run(s, w) && !w->cancelled)
@@ -361,20 +382,51 @@ static int left_ms(uint64_t at_ms, uint64_t now_ms)
 	return at_ms > now_ms ? (int)(at_ms - now_ms) : 0;
 }
 
+/* A result with isError, without a process. */
+static void answer_refusal(struct server *s, struct work *w, const struct ward_err *e)
+{
+	auto_buf members = { 0 };
+	struct mcp_message m;
+	struct request r = as_request(w, &m);
+
+	call_put_refusal(e, NULL, &members);
+	reply(&r, &members);
+	remove_work(s, w);
+}
+
+/* 0: it runs; -EAGAIN: there is no place yet; -EBUSY: its server is about to end; others: it was
+ * answered, and is gone. */
+static int begin(struct server *s, struct work *w)
+{
+	struct ward_err e = { 0 };
+	int r = s->running == WORKS_RUNNING_MAX ? -EAGAIN : 0;
+
+	if (r == 0 && w->offer->wrapped) {
+		r = wrap_connect(s, w->offer, &w->relay_fd, &e);
+		if (r < 0 && r != -EBUSY) {
+			answer_refusal(s, w, &e);
+			return -ECANCELED;
+		}
+	}
+	if (r < 0)
+		return r;
+	if (start(s, w) == 0)
+		return 0;
+	own_close_fd(&w->relay_fd);
+	fail(w, MCP_INTERNAL, "no process can be started for the call");
+	remove_work(s, w);
+	return -ECANCELED;
+}
+
 int work_on_time(struct server *s, uint64_t now_ms)
 {
-	int wait = -1;
+	int wait = -1, r;
 
 	for (struct work *next, *w = s->works; w; w = next) {
 		next = w->next;
-		if (!w->pid) {
-			if (s->running == WORKS_RUNNING_MAX)
-				continue;
-			if (start(s, w) < 0) {
-				fail(w, MCP_INTERNAL, "no process can be started for the call");
-				remove_work(s, w);
-				continue;
-			}
+		if (!w->pid && (r = begin(s, w)) < 0) {
+			wait = r == -EBUSY ? serve_sooner(wait, BUSY_MS) : wait;
+			continue;
 		}
 		if (w->kill_ms && now_ms >= w->kill_ms) {
 			kill(-w->pid, SIGKILL);
