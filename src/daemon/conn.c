@@ -202,9 +202,17 @@ static struct ip source_of(const struct sockaddr_storage *a)
 	return (struct ip){ 0 };
 }
 
+/* The last descriptors are for others: without one, what the keeper sends of a new sandbox is
+ * lost. */
+static bool is_full(const struct front *f)
+{
+	return f->conn_count >= CONNS_MAX ||
+	       f->conn_count + 2 * f->sandbox_count + SPARE_FDS >= f->descriptors;
+}
+
 static void begin(struct front *f, int fd, const struct sockaddr_storage *from, bool debug)
 {
-	struct conn *c = f->conn_count < CONNS_MAX || make_room(f) ? calloc(1, sizeof(*c)) : NULL;
+	struct conn *c = !is_full(f) || make_room(f) ? calloc(1, sizeof(*c)) : NULL;
 	int one = 1;
 
 	if (!c) {

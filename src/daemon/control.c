@@ -124,6 +124,9 @@ bool control_admit(struct front *f, const char *owner, unsigned *ret_status, cha
 	if (f->sandbox_count >= f->most && !pool_give_way(f)) {
 		snprintf(ret_why, 128, "the server has %u sandboxes already, and takes no more",
 			 f->most);
+	} else if (2 * (f->sandbox_count + 1) + 2 * SPARE_FDS > f->descriptors) {
+		snprintf(ret_why, 128, "the server may have only %u descriptors, too few for more",
+			 f->descriptors);
 	} else if (!control_has_memory(f)) {
 		snprintf(ret_why, 128, "the server has too little memory left for a new sandbox");
 	} else if (f->jobs_used > JOBS_MAX / 2) {

@@ -168,6 +168,7 @@ static void tick(struct front *f)
 		front_change(f, &f->listener, EPOLLIN);
 		front_change(f, &f->debug_listener, EPOLLIN);
 	}
+	upkeep_tick(f);
 	sandbox_tick(f);
 	templates_tick(f);
 	stop_tick(f);

@@ -15,6 +15,7 @@
  *   control_access.c  who a client is, and what it may (access.def)    control_token.c  tokens
  *   audit.c     who did what    events.c  server-sent events    stop.c  the emergency stop
  *   control_approve.c  questions    openapi.c  the document of the control plane
+ *   upkeep.c    clocks that are set, rows that could not be written
  *   registry.c  SQLite    registry_snapshot.c    registry_access.c
  */
 #ifndef WARD_DAEMON_FRONT_H
@@ -34,6 +35,7 @@
 #define CONTROL_BODY_MAX (256 * 1024)
 #define CONFIG_MAX (24 * 1024) /* a sandbox's variables */
 #define JOBS_MAX 256           /* under way at one time */
+#define SPARE_FDS 32           /* that clients leave to sandboxes, files and the registry */
 
 struct front;
 struct conn;
@@ -225,7 +227,11 @@ struct front {
 	unsigned most, quota;  /* sandboxes of all, of one owner */
 	uint64_t least_memory; /* bytes that must be available for a new one */
 	const char *envd_version;
+	unsigned descriptors; /* that this process may have */
 	uint64_t list_ms, tick_ms;
+	int64_t clock_offset_ms; /* of the calendar's clock to the one that is never set */
+	bool unsaved;            /* rows of sandboxes could not be written */
+	uint64_t save_ms;
 	struct counters counters;
 	uint64_t cpus;
 	struct source signals;
@@ -433,7 +439,12 @@ void show_time(struct json *j, const char *key, int64_t ms);
 
 must_check int registry_open(const char *file, sqlite3 **ret, struct ward_err *e);
 must_check int registry_load(struct front *f, struct ward_err *e);
+/* When it fails, f->unsaved says so: upkeep.c tries again. */
 must_check int registry_put(struct front *f, const struct sandbox *s);
+/* Many changes as one transaction, or none of them. */
+must_check int registry_begin(struct front *f);
+must_check int registry_commit(struct front *f);
+void registry_roll_back(struct front *f);
 void registry_drop(struct front *f, const char *id);
 
 /* -- stop.c, events.c, control_approve.c */
@@ -453,5 +464,10 @@ void events_tick(struct front *f);
 void templates_tick(struct front *f);
 /* Its engine, or NULL: unknown. */
 const char *templates_engine(const struct front *f, const char *name);
+
+/* -- upkeep.c */
+
+/* Follows a calendar that was set, and writes what could not be written. */
+void upkeep_tick(struct front *f);
 
 #endif

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,6 +42,8 @@
 #include "host/program.h"
 
 #define THREADS 8
+#define DESCRIPTORS_MAX 16384 /* row SERVE of tables/procs.def */
+#define REGISTRY_WAIT_MS 200  /* for another process that writes, a new key */
 
 static volatile sig_atomic_t front_pid, tls_pid, on_terminal;
 
@@ -133,6 +136,7 @@ static int lock_up(const struct setup *s, struct ward_err *e)
 static int run_front(struct front *f, const struct setup *s, pid_t keeper)
 {
 	struct ward_err e = { 0 };
+	struct rlimit limit;
 	char file[PATH_MAX + 32];
 	int r;
 
@@ -142,12 +146,17 @@ static int run_front(struct front *f, const struct setup *s, pid_t keeper)
 	/* a sandbox that closes the pipe of its ward-envd gets EPIPE read here, no more */
 	signal(SIGPIPE, SIG_IGN);
 	snprintf(file, sizeof(file), "%s/registry.db", s->dir);
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		f->descriptors = limit.rlim_max < DESCRIPTORS_MAX ? (unsigned)limit.rlim_max
+								  : DESCRIPTORS_MAX;
 	r = lock_up(s, &e);
 	if (r < 0) {
 		front_log_text("not_confined", "why", e.why);
 		return 1;
 	}
 	r = registry_open(file, &f->db, &e);
+	if (r == 0) /* everybody waits with it: what cannot be written now is written later */
+		(void)sqlite3_busy_timeout(f->db, REGISTRY_WAIT_MS);
 	if (r == 0)
 		r = registry_load(f, &e);
 	if (r == 0)

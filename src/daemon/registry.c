@@ -172,8 +172,10 @@ int registry_put(struct front *f, const struct sandbox *b)
 		f->db, "INSERT OR REPLACE INTO sandboxes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", -1,
 		&s, NULL);
 
-	if (r != SQLITE_OK)
+	if (r != SQLITE_OK) {
+		f->unsaved = true;
 		return fail(f->db, "put");
+	}
 	sqlite3_bind_text(s, 1, b->id, -1, SQLITE_STATIC);
 	sqlite3_bind_text(s, 2, b->owner, -1, SQLITE_STATIC);
 	sqlite3_bind_text(s, 3, b->template, -1, SQLITE_STATIC);
@@ -190,7 +192,27 @@ int registry_put(struct front *f, const struct sandbox *b)
 	sqlite3_bind_text(s, 14, b->engine, -1, SQLITE_STATIC);
 	r = sqlite3_step(s);
 	sqlite3_finalize(s);
-	return r == SQLITE_DONE ? 0 : fail(f->db, "put");
+	if (r == SQLITE_DONE)
+		return 0;
+	f->unsaved = true;
+	return fail(f->db, "put");
+}
+
+int registry_begin(struct front *f)
+{
+	return sqlite3_exec(f->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK ? 0 : -EIO;
+}
+
+int registry_commit(struct front *f)
+{
+	return sqlite3_exec(f->db, "COMMIT", NULL, NULL, NULL) == SQLITE_OK ? 0
+									    : fail(f->db, "commit");
+}
+
+void registry_roll_back(struct front *f)
+{
+	if (!sqlite3_get_autocommit(f->db))
+		(void)sqlite3_exec(f->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
 void registry_drop(struct front *f, const char *id)
