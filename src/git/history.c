@@ -20,6 +20,8 @@
 #define WORDS_MAX 20000
 #define TRIES_MAX 200    /* ids that are examined one by one */
 #define EXAMINE_MS 60000 /* for all of that, in one taking of a repository */
+#define TREES_MAX 50     /* refs of trees that are examined */
+#define UNKNOWN "what ward could not examine"
 
 struct history {
 	struct take *t;
@@ -485,45 +487,108 @@ static int judge_each(const struct history *h, const struct buf *ids, size_t dig
 		if (status < 0)
 			return status;
 		if (status > 0)
-			strv_addf(held, "%.*s\twhat ward could not examine", (int)digits, at);
+			strv_addf(held, "%.*s\t" UNKNOWN, (int)digits, at);
 	}
 	return held->failed ? -ENOMEM : 0;
 }
 
-/* Tags of held commits are held, too. */
-static int hold_tags(struct take *t, const char *git_dir, const struct buf *ids, size_t digits)
+/* The first path in a tree that is protected and not the user's own, for the caller to free; NULL:
+ * none. */
+static int find_in_tree(struct history *h, const char *tree, char **ret_path)
 {
-	static const char *const words[] = { "cat-file", "--batch-check=%(objectname)", NULL };
+	const char *words[] = { "ls-tree", "-r", "-z", "--full-tree", tree, NULL };
+	struct git_call call = { .git_dir = h->git_dir, .words = words, .until_ms = h->until_ms };
+	struct doubts d = { 0 };
+	auto_buf text = { 0 };
+	int status = git_call(&call, &text);
+
+	*ret_path = status > 0 ? strdup(UNKNOWN) : NULL;
+	if (status)
+		return status < 0 || !*ret_path ? -ENOMEM : 0;
+	for (char *at = text.data, *end = at + text.len; at && at < end && status == 0;
+	     at += strlen(at) + 1) {
+		const char *path = strchr(at, '\t'), *id = strchr(at, ' ');
+		unsigned mode = (unsigned)strtoul(at, NULL, 8);
+
+		id = id ? strchr(id + 1, ' ') : NULL;
+		if (!path || !id || !protect_has(h->t, h->tree, path + 1, mode))
+			continue;
+		at[path - at] = '\0';
+		status = doubts_add(&d, 0, id + 1, path + 1);
+		at[path - at] = '\t';
+	}
+	if (status == 0 && d.len)
+		status = doubts_clear_known(h->t, h->git_dir, NULL, &d);
+	for (size_t i = 0; i < d.len && status == 0 && !*ret_path; i++)
+		if (!d.items[i].known) {
+			*ret_path = strdup(d.items[i].path);
+			status = *ret_path ? 0 : -ENOMEM;
+		}
+	doubts_clear(&d);
+	return status;
+}
+
+/* What an id leads to that is no commit itself. "TYPE ID" is what it is without its tags. */
+static int hold_tag(struct history *h, const char *id, char *peeled, size_t *trees,
+		    struct strv *tags)
+{
+	size_t digits = digits_of(h->t);
+	auto_free char *path = NULL;
+	char *target = strchr(peeled, ' ');
+	int status = 0;
+
+	if (!target || strlen(target + 1) != digits)
+		return 0;
+	*target++ = '\0';
+	if (strcmp(peeled, "commit") == 0) {
+		const char *why = history_fault(h->t, target, digits);
+
+		if (why && strncmp(id, target, digits) != 0)
+			strv_addf(tags, "%.*s\t%s", (int)digits, id, why);
+	} else if (strcmp(peeled, "tree") == 0) {
+		if (++*trees <= TREES_MAX)
+			status = find_in_tree(h, target, &path);
+		if (path || *trees > TREES_MAX)
+			strv_addf(tags, "%.*s\t%s", (int)digits, id, path ? path : UNKNOWN);
+	}
+	return status;
+}
+
+/* Tags of held commits are held, too, and refs of trees: git writes files from these as well. */
+static int hold_tags(struct history *h, const struct buf *ids)
+{
+	static const char *const words[] = { "cat-file",
+					     "--batch-check=%(objecttype) %(objectname)", NULL };
 	auto_buf asked = { 0 }, answer = { 0 };
-	struct git_call call = { .git_dir = git_dir, .words = words };
+	struct git_call call = { .git_dir = h->git_dir, .words = words };
+	size_t digits = digits_of(h->t), trees = 0;
 	auto_strv tags = { 0 };
 	int status;
 	char *rest;
 
 	for (const char *at = buf_text(ids); *at; at = strchr(at, '\n') + 1)
 		if (*at != '^')
-			buf_printf(&asked, "%.*s^{commit}\n", (int)digits, at);
+			buf_printf(&asked, "%.*s^{}\n", (int)digits, at);
 	call.input = asked.data;
 	call.input_n = asked.len;
 	status = asked.failed ? -ENOMEM : asked.len ? git_call(&call, &answer) : 0;
 	rest = answer.data;
 	for (const char *at = buf_text(ids); status == 0 && *at; at = strchr(at, '\n') + 1) {
-		const char *line = *at == '^' || !rest ? "" : strsep(&rest, "\n");
-		const char *why = history_fault(t, line, strlen(line));
+		char *line = *at == '^' || !rest ? NULL : strsep(&rest, "\n");
 
-		if (why && strncmp(at, line, digits) != 0)
-			strv_addf(&tags, "%.*s\t%s", (int)digits, at, why);
+		if (line)
+			status = hold_tag(h, at, line, &trees, &tags);
 	}
 	for (size_t i = 0; i < tags.len; i++)
-		strv_add(&t->held, tags.items[i]);
-	return status > 0 ? -EIO : t->held.failed || tags.failed ? -ENOMEM : status;
+		strv_add(&h->t->held, tags.items[i]);
+	return status > 0 ? -EIO : h->t->held.failed || tags.failed ? -ENOMEM : status;
 }
 
 int judge_history(struct take *t, const char *prefix)
 {
 	struct history h = { .t = t, .prefix = prefix, .until_ms = now_ms() + EXAMINE_MS };
 	auto_free char *git_dir = NULL, *tree = NULL;
-	size_t before = t->held.len, digits = digits_of(t);
+	size_t digits = digits_of(t);
 	auto_buf ids = { 0 };
 	int status;
 
@@ -546,8 +611,8 @@ int judge_history(struct take *t, const char *prefix)
 	if (status > 0)
 		status = judge_each(&h, &ids, digits);
 	strv_sort(&t->held);
-	if (status == 0 && t->held.len > before)
-		status = hold_tags(t, git_dir, &ids, digits);
+	if (status == 0 && ids.len)
+		status = hold_tags(&h, &ids);
 	strv_sort(&t->held);
 	return status < 0 ? ward_fail(t->e, -status, "cannot examine the new commits of %s: %s",
 				      git_dir, strerror(-status))

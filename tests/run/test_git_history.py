@@ -51,6 +51,8 @@ HOSTILE = {
     "root $T)",
     "light-tag": "evil; git tag side-tag $C",
     "heavy-tag": "evil; git tag -a -m text side-tag $C",
+    "tree": "tree_with .husky/_/post-checkout; git update-ref refs/tags/tree $T",
+    "tree-tag": "tree_with .husky/_/post-checkout; git tag -a -m text tree $T",
     "remote": "evil; git update-ref refs/remotes/origin/main $C",
     "stash": "evil; I=$(git commit-tree -p HEAD -m 'index on main' 'HEAD^{tree}'); W=$(git "
     "commit-tree -p HEAD -p $I -m 'WIP on main' $T); git update-ref --create-reflog -m WIP "
@@ -119,8 +121,9 @@ BATTERY = ("status", "checkout -- .", "sparse-checkout disable", "checkout -q OR
            "reset --hard HEAD@{1}", "rebase --continue", "rebase --skip", "rebase --abort",
            "cherry-pick --continue", "cherry-pick --abort", "am --skip", "am --continue",
            "merge FETCH_HEAD", "merge origin/main", "merge -q side", "merge -q new",
-           "checkout -q side", "checkout -q side-tag", "bisect good", "bisect reset",
-           "checkout -q main~1", "checkout -q main", "commit -q --allow-empty -m by-hand")
+           "checkout -q side", "checkout -q side-tag", "checkout tree -- .", "bisect good",
+           "bisect reset", "checkout -q main~1", "checkout -q main",
+           "commit -q --allow-empty -m by-hand")
 
 
 def git(t, *args, cwd, **options):
