@@ -21,6 +21,7 @@
 #include "guard/guard_internal.h"
 
 #define STORE "incoming"
+#define JUDGING "judging"
 #define IDS_MAX 200000
 #define TRIES_MAX 150
 #define INCOMING_MS 120000
@@ -40,17 +41,45 @@ static int out_of_memory(struct take *t)
 }
 
 /* An empty store that borrows from the host's. */
-static int make_store(struct take *t, const char *git_dir)
+static int make_store(struct take *t, const char *name, const char *git_dir)
 {
-	auto_buf line = { 0 };
-	int status = remove_tree_at(t->dir_fd, STORE);
+	auto_buf line = { 0 }, path = { 0 };
+	int status = remove_tree_at(t->dir_fd, name);
 
 	if (status < 0 && status != -ENOENT)
 		return status;
 	buf_printf(&line, "%s/objects\n", git_dir);
-	if (line.failed || mkdirat(t->dir_fd, STORE, 0700) < 0)
-		return line.failed ? -ENOMEM : -errno;
-	return file_write(t->dir_fd, STORE "/info/alternates", line.data, line.len, NULL);
+	buf_printf(&path, "%s/info/alternates", name);
+	if (line.failed || path.failed || mkdirat(t->dir_fd, name, 0700) < 0)
+		return line.failed || path.failed ? -ENOMEM : -errno;
+	return file_write(t->dir_fd, path.data, line.data, line.len, NULL);
+}
+
+int objects_take_pack(struct take *t, const char *git_dir, const char *const *words, int fd,
+		      int64_t until_ms)
+{
+	static const char *const judge[] = { "index-pack", "--stdin", "--fix-thin", STRICT, NULL };
+	auto_free char *store = NULL;
+	struct git_call call = {
+		.git_dir = git_dir, .words = judge, .input_fd = fd, .until_ms = until_ms
+	};
+	int status;
+
+	if (asprintf(&store, "%s/" JUDGING, t->dir) < 0) {
+		store = NULL;
+		return -ENOMEM;
+	}
+	call.store = store;
+	status = make_store(t, JUDGING, git_dir);
+	if (status == 0)
+		status = git_call(&call, NULL);
+	if (remove_tree_at(t->dir_fd, JUDGING) < 0 && status == 0)
+		status = -EIO;
+	if (status == 0 && lseek(fd, 0, SEEK_SET) < 0)
+		status = -errno;
+	call.words = words;
+	call.store = NULL;
+	return status ? status : git_call(&call, NULL);
 }
 
 /* Puts all into it. A pack that is damaged is refused. */
@@ -179,7 +208,8 @@ static int check_strictly(struct take *t, struct git_call call, const struct buf
 	call.input_fd = fd;
 	call.store = to_store;
 	if (status == 0)
-		status = git_call(&call, NULL);
+		status = to_store ? git_call(&call, NULL)
+				  : objects_take_pack(t, call.git_dir, take, fd, call.until_ms);
 	return status < 0 ? status : status > 0;
 }
 
@@ -206,7 +236,7 @@ bool files_are_good(struct take *t, const char *git_dir, const struct strv *entr
 	call.store = store;
 	call.input = trees.data;
 	call.input_n = trees.len;
-	good = make_store(t, git_dir) == 0 && git_call(&call, &ids) == 0;
+	good = make_store(t, STORE, git_dir) == 0 && git_call(&call, &ids) == 0;
 	call.input = NULL;
 	good = good && check_strictly(t, call, &ids, store) == 0;
 	(void)!remove_tree_at(t->dir_fd, STORE);
@@ -256,8 +286,9 @@ static int bring_parts(struct incoming *in, size_t from, size_t to)
 int take_piecemeal(struct take *t, const struct git_objects *o)
 {
 	struct incoming in = { .t = t, .objects = o, .until_ms = now_ms() + INCOMING_MS };
-	int status =
-		asprintf(&in.store, "%s/" STORE, t->dir) < 0 ? -ENOMEM : make_store(t, o->git_dir);
+	int status = asprintf(&in.store, "%s/" STORE, t->dir) < 0
+			     ? -ENOMEM
+			     : make_store(t, STORE, o->git_dir);
 
 	if (status == 0)
 		status = fill_store(&in);

@@ -66,8 +66,8 @@ static int open_object(const struct take *t, const char *path, struct stat *st)
 
 int objects_hand_over(struct take *t, const struct git_objects *o, const char *store)
 {
-	const char *unpack[] = { "unpack-objects", "-q", store ? NULL : STRICT, NULL };
-	const char *index[] = { "index-pack", "--stdin", store ? NULL : STRICT, NULL };
+	static const char *const unpack[] = { "unpack-objects", "-q", NULL };
+	static const char *const index[] = { "index-pack", "--stdin", NULL };
 	struct pack p = { .fd = -1, .room = LOOSE_BYTES_MAX };
 	struct git_call to = { .git_dir = o->git_dir,
 			       .words = o->loose.len < PACKED_FROM ? unpack : index,
@@ -83,10 +83,10 @@ int objects_hand_over(struct take *t, const struct git_objects *o, const char *s
 	}
 	if (status >= 0)
 		status = pack_finish(&p, t->hash);
-	if (status >= 0 && p.count) {
-		to.input_fd = p.fd;
-		status = git_call(&to, NULL);
-	}
+	to.input_fd = p.fd;
+	if (status >= 0 && p.count)
+		status = store ? git_call(&to, NULL)
+			       : objects_take_pack(t, o->git_dir, to.words, p.fd, o->until_ms);
 	own_close_fd(&p.fd);
 	if (p.too_large && !store)
 		say_lost(t,
@@ -99,8 +99,7 @@ int objects_hand_over(struct take *t, const struct git_objects *o, const char *s
 int objects_hand_over_pack(struct take *t, const struct git_objects *o, const char *path,
 			   const char *store)
 {
-	const char *words[] = { "index-pack", "--stdin", "--fix-thin", store ? NULL : STRICT,
-				NULL };
+	static const char *const words[] = { "index-pack", "--stdin", "--fix-thin", NULL };
 	struct stat st;
 	auto_fd fd = open_object(t, path, &st);
 	struct git_call call = { .git_dir = o->git_dir,
@@ -109,7 +108,10 @@ int objects_hand_over_pack(struct take *t, const struct git_objects *o, const ch
 				 .store = store,
 				 .until_ms = o->until_ms };
 
-	return fd < 0 ? 0 : git_call(&call, NULL); /* gone this moment: it was repacked */
+	if (fd < 0)
+		return 0; /* gone this moment: it was repacked */
+	return store ? git_call(&call, NULL)
+		     : objects_take_pack(t, o->git_dir, words, fd, o->until_ms);
 }
 
 /* Whether the host has the pack already: its name is its content's hash, and the host computed

@@ -29,6 +29,12 @@ must_check int objects_hand_over(struct take *t, const struct git_objects *o, co
 must_check int objects_hand_over_pack(struct take *t, const struct git_objects *o, const char *path,
 				      const char *store);
 
+/* incoming.c: has git look at the pack behind fd in a store of its own, strictly, and then read it
+ * into the host's by the words. git writes what it reads before it finds out that a .gitmodules is
+ * bad: in the host's store the objects would count as taken over. 0, git's exit code, or -errno. */
+must_check int objects_take_pack(struct take *t, const char *git_dir, const char *const *words,
+				 int fd, int64_t until_ms);
+
 /* incoming.c: takes over what is good among objects of which git refuses some. */
 must_check int take_piecemeal(struct take *t, const struct git_objects *o);
 

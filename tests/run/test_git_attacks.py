@@ -137,6 +137,10 @@ END""",
     ".git/modules/x/config",
     "modules-dotdot": "printf '[submodule \"../x\"]\\n\\tpath = sub\\n\\turl = ./sub\\n' > "
     ".gitmodules; git add .gitmodules; shape sub",
+    "modules-dotdot-commit": "printf '[submodule \"../x\"]\\n\\tpath = sub\\n\\turl = -u./x\\n' > "
+    ".gitmodules; git add .gitmodules; git commit -qm m",
+    "modules-dotdot-live": "printf '[submodule \"../x\"]\\n\\tpath = sub\\n\\turl = ./sub\\n' > "
+    ".gitmodules; git add .gitmodules; sleep 1.5; git stash -q; sleep 1.5; git branch more stash",
     "modules-hooks-name": """printf '[submodule "a/hooks"]\\n\\tpath = s\\n\\turl = ./f\\n[submodule "a"]\\n\\tpath = t\\n\\turl = ./f\\n' > .gitmodules
         git add .gitmodules; gitlink s; gitlink t; mkdir -p .git/modules/a/hooks; hook .git/modules/a/hooks""",
     "modules-update-command": """printf '[submodule "s"]\\n\\tpath = s\\n\\turl = ./f\\n\\tupdate = !touch %s\\n' $MARK > .gitmodules
