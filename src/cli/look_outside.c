@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +33,6 @@
 #define ALL_MAX (1u << 30)
 #define SAID_MAX (16u << 20)
 #define TIMEOUT_SECONDS 900
-#define WORDS_MAX 32
 
 enum form { SARIF, LINES };
 enum takes_rules { NO, YES };
@@ -211,6 +211,32 @@ static int copy_changes(const struct review *r, const struct changes *all, const
 
 /* -- the sandbox */
 
+/* Signals that would end ward wait until the copies are removed. */
+struct held {
+	sigset_t old;
+	int fd; /* owned; readable when one is pending */
+};
+
+static int hold_signals(struct held *ret, struct ward_err *e)
+{
+	sigset_t ends;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	ret->fd = -1;
+	if (sigprocmask(SIG_BLOCK, &ends, &ret->old) == 0)
+		ret->fd = signalfd(-1, &ends, SFD_CLOEXEC);
+	return ret->fd < 0 ? ward_fail_errno(e, "cannot hold signals") : 0;
+}
+
+static void release_signals(struct held *h)
+{
+	own_close_fd(&h->fd);
+	(void)sigprocmask(SIG_SETMASK, &h->old, NULL);
+}
+
 static void put_mount(struct json *j, const char *path, const char *at)
 {
 	json_begin_object(j, NULL);
@@ -277,20 +303,49 @@ static void put_words(const struct scanner *s, struct strv *argv)
 	strv_add(argv, LOOKED_AT);
 }
 
-static _Noreturn void become(char *const *argv, int out_fd)
+static _Noreturn void become(char *const *argv, int out_fd, const sigset_t *signals)
 {
 	struct ward_err e = { 0 };
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0)
+	if (sigprocmask(SIG_SETMASK, signals, NULL) < 0 || null_fd < 0 ||
+	    dup2(null_fd, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0)
 		_exit(EXIT_REFUSED);
 	(void)!program_become(argv, &e);
 	(void)say_error(&e, false, EXIT_REFUSED);
 	_exit(EXIT_REFUSED);
 }
 
-static int run_sandboxed(const struct scanner *s, const char *top, struct buf *said,
-			 int *ret_status, struct ward_err *e)
+/* Reads until the end; a signal is passed on, and its own end comes when the copies are gone. */
+static int read_until_end(int fd, int signal_fd, pid_t pid, struct buf *said)
+{
+	struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+			      { .fd = signal_fd, .events = POLLIN } };
+	char bytes[16384];
+
+	for (;;) {
+		ssize_t n;
+
+		if (poll(p, ARRAY_LEN(p), -1) < 0 && errno != EINTR)
+			return -errno;
+		if (p[1].revents) { /* it stays pending for the caller */
+			(void)kill(pid, SIGTERM);
+			return -EINTR;
+		}
+		n = p[0].revents ? read(fd, bytes, sizeof(bytes)) : -1;
+		if (n == 0)
+			return 0;
+		if (n < 0 && p[0].revents && errno != EINTR)
+			return -errno;
+		if (n > 0)
+			buf_add(said, bytes, (size_t)n);
+		if (said->failed || said->len > SAID_MAX)
+			return -E2BIG;
+	}
+}
+
+static int run_sandboxed(const struct scanner *s, const char *top, const struct held *held,
+			 struct buf *said, int *ret_status, struct ward_err *e)
 {
 	auto_free char *policy = path_join(top, "policy.json"), *empty = path_join(top, "empty");
 	auto_strv argv = { 0 };
@@ -314,9 +369,9 @@ static int run_sandboxed(const struct scanner *s, const char *top, struct buf *s
 		return ward_fail_errno(e, "cannot make a pipe");
 	pid = fork();
 	if (pid == 0)
-		become(argv.items, ends[1]);
+		become(argv.items, ends[1], &held->old);
 	close(ends[1]);
-	r = pid < 0 ? -errno : io_read_all(ends[0], SAID_MAX, said);
+	r = pid < 0 ? -errno : read_until_end(ends[0], held->fd, pid, said);
 	close(ends[0]);
 	if (pid > 0 && r < 0)
 		(void)kill(pid, SIGTERM);
@@ -353,8 +408,8 @@ static int read_said(const struct scanner *s, const struct buf *said, int status
 	return r < 0 ? ward_fail(e, E2BIG, "%s: it finds too much", s->name) : 0;
 }
 
-static int scan(const struct scanner *s, const char *top, int dir_fd, struct look_findings *found,
-		struct ward_err *e)
+static int scan(const struct scanner *s, const char *top, int dir_fd, const struct held *held,
+		struct look_findings *found, struct ward_err *e)
 {
 	auto_free char *changes = path_join(top, "changes");
 	auto_buf said = { 0 };
@@ -364,14 +419,14 @@ static int scan(const struct scanner *s, const char *top, int dir_fd, struct loo
 		return ward_fail(e, ENOMEM, "out of memory");
 	r = write_policy(s, changes, dir_fd, e);
 	if (r == 0)
-		r = run_sandboxed(s, top, &said, &status, e);
+		r = run_sandboxed(s, top, held, &said, &status, e);
 	return r == 0 ? read_said(s, &said, status, found, e) : r;
 }
 
 /* -- all of it */
 
-static int scan_all(const char *list, const char *top, int dir_fd, struct look_findings *found,
-		    struct ward_err *e)
+static int scan_all(const char *list, const char *top, int dir_fd, const struct held *held,
+		    struct look_findings *found, struct ward_err *e)
 {
 	int r = 0;
 
@@ -381,7 +436,7 @@ static int scan_all(const char *list, const char *top, int dir_fd, struct look_f
 		n = strcspn(list, ",");
 		r = read_scanner(list, n, &s, e);
 		if (r == 0)
-			r = scan(&s, top, dir_fd, found, e);
+			r = scan(&s, top, dir_fd, held, found, e);
 		scanner_clear(&s);
 	}
 	return r;
@@ -402,12 +457,27 @@ static int check(const char *list, struct ward_err *e)
 	return r;
 }
 
+/* In a directory that goes again. */
+static int look_in(const char *top, const struct options *o, const struct review *r,
+		   const struct changes *all, const struct strv *paths, const struct held *held,
+		   struct look_findings *found, struct ward_err *e)
+{
+	auto_fd dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC), changes = -1;
+	size_t count = 0;
+	int status;
+
+	if (dir < 0 || mkdirat(dir, "empty", 0755) < 0 || mkdirat(dir, "changes", 0755) < 0 ||
+	    (changes = openat(dir, "changes", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return ward_fail_errno(e, "cannot make a directory in /tmp");
+	status = copy_changes(r, all, paths, changes, &count, e);
+	return status == 0 && count ? scan_all(o->scanner, top, dir, held, found, e) : status;
+}
+
 int look_outside(const struct options *o, const struct review *r, const struct changes *all,
 		 const struct strv *paths, struct look_findings *found, struct ward_err *e)
 {
 	char top[] = "/tmp/ward-look-XXXXXX";
-	auto_fd dir = -1, changes = -1;
-	size_t count = 0;
+	struct held held;
 	int status;
 
 	if (!o->scanner)
@@ -415,17 +485,16 @@ int look_outside(const struct options *o, const struct review *r, const struct c
 	status = check(o->scanner, e);
 	if (status < 0)
 		return status;
-	if (!mkdtemp(top))
-		return ward_fail_errno(e, "cannot make a directory in /tmp");
-	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0 || mkdirat(dir, "empty", 0755) < 0 || mkdirat(dir, "changes", 0755) < 0 ||
-	    (changes = openat(dir, "changes", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+	status = hold_signals(&held, e);
+	if (status < 0)
+		return status;
+	if (!mkdtemp(top)) {
 		status = ward_fail_errno(e, "cannot make a directory in /tmp");
-	if (status == 0)
-		status = copy_changes(r, all, paths, changes, &count, e);
-	if (status == 0 && count)
-		status = scan_all(o->scanner, top, dir, found, e);
-	if (remove_tree(top) < 0 && status == 0)
-		status = ward_fail(e, EIO, "cannot remove %s", top);
+	} else {
+		status = look_in(top, o, r, all, paths, &held, found, e);
+		if (remove_tree(top) < 0 && status == 0)
+			status = ward_fail(e, EIO, "cannot remove %s", top);
+	}
+	release_signals(&held); /* one that came ends ward here */
 	return status < 0 ? ward_wrap(e, "looking through the changes") : 0;
 }

@@ -1,7 +1,10 @@
 """The look before an apply: findings beside ward diff and in front of ward apply."""
+import contextlib
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 
 from harness import by_turns
@@ -201,6 +204,17 @@ print(json.dumps({"version": "2.1.0", "runs": [{"results": results}]}))
 """
 
 
+def copies_of(pid):
+    """Where the copies are that this ward's scanner looks at; None: it does not run yet."""
+    with contextlib.suppress(OSError):
+        for child in open(f"/proc/{pid}/task/{pid}/children").read().split():
+            words = open(f"/proc/{child}/cmdline").read()
+            found = re.search("(/tmp/ward-look-[^/]+)/policy.json", words)
+            if found:
+                return found.group(1)
+    return None
+
+
 @by_turns
 def test_other_scanners(t):
     """--scanner: a program of the host's looks at copies of the changes in a sandbox of its own;
@@ -233,3 +247,12 @@ def test_other_scanners(t):
     t.check(not os.path.exists(os.path.join(ws, "a.py")), "nothing was applied")
     r = t.ward("apply", "--scanner", scanner, "d/b.py", cwd=ws)
     t.equal(r.rc, 0, f"other paths go ({r.err})")
+    t.write(place, {"hangs": "#!/bin/sh\nsleep 1000\n"})
+    os.chmod(os.path.join(place, "hangs"), 0o755)
+    process = t.popen(t.ward_argv("diff", "--scanner", os.path.join(place, "hangs")), cwd=ws)
+    t.wait_until(lambda: copies_of(process.pid), 20, "no scanner")
+    copies = copies_of(process.pid)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    t.equal(process.returncode, -signal.SIGTERM, "it ends")
+    t.check(not os.path.exists(copies), f"and leaves nothing behind: {copies}")
