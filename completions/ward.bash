@@ -105,10 +105,10 @@ _ward_options() {
 		other=""
 		;;
 	evidence)
-		options="--output --json --help -o -h"
+		options="--output --verify --key --json --help -o -h"
 		file="--output -o"
 		directory=""
-		other=""
+		other="--key"
 		;;
 	resume)
 		options="--all --json --help -h"

@@ -326,6 +326,8 @@ complete -c ward -n '__fish_seen_subcommand_from pause' -l json -d 'print JSON i
 complete -c ward -n '__fish_seen_subcommand_from pause' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from pause' -x -a '(ward ps -aq 2>/dev/null)'
 complete -c ward -n '__fish_seen_subcommand_from evidence' -s o -l output -r -F -d 'write the archive to FILE, which must not exist'
+complete -c ward -n '__fish_seen_subcommand_from evidence' -l verify -d 'check the archive FILE against its signature, FILE.sig'
+complete -c ward -n '__fish_seen_subcommand_from evidence' -l key -x -d 'with --verify: the public key that must have signed; default: that of your journals'
 complete -c ward -n '__fish_seen_subcommand_from evidence' -l json -d 'print one JSON object instead of text'
 complete -c ward -n '__fish_seen_subcommand_from evidence' -s h -l help -d 'explain this verb'
 complete -c ward -n '__fish_seen_subcommand_from evidence' -x -a '(ward ps -aq 2>/dev/null)'

@@ -21,16 +21,18 @@
 #include "event/event.h"
 
 #define CONTEXT "ward journal checkpoint 1\n"
+#define CONTEXT_EVIDENCE "ward evidence archive 01\n\n" /* as long as the other */
+_Static_assert(sizeof(CONTEXT) == sizeof(CONTEXT_EVIDENCE), "one message has both");
 
 struct message {
 	uint8_t bytes[sizeof(CONTEXT) - 1 + CHAIN_BYTES];
 };
 
-static struct message message_of(const uint8_t head[CHAIN_BYTES])
+static struct message message_of(const char *context, const uint8_t head[CHAIN_BYTES])
 {
 	struct message m;
 
-	memcpy(m.bytes, CONTEXT, sizeof(CONTEXT) - 1);
+	memcpy(m.bytes, context, sizeof(CONTEXT) - 1);
 	memcpy(m.bytes + sizeof(CONTEXT) - 1, head, CHAIN_BYTES);
 	return m;
 }
@@ -147,23 +149,32 @@ struct signing {
 	char public[SIGN_KEY_HEX], head[2 * CHAIN_BYTES + 1], signature[2 * SIGN_BYTES + 1];
 };
 
-static int fill(const struct chain *c, void *with, struct ward_event *ret, struct ward_err *e)
+static int sign_one(const struct message *m, struct signing *s, struct ward_err *e)
 {
-	struct signing *s = with;
-	struct message m = message_of(c->head);
 	uint8_t signature[SIGN_BYTES];
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
 	size_t n = sizeof(signature);
 	bool done = context && EVP_DigestSignInit(context, NULL, NULL, NULL, s->key) == 1 &&
-		    EVP_DigestSign(context, signature, &n, m.bytes, sizeof(m.bytes)) == 1 &&
+		    EVP_DigestSign(context, signature, &n, m->bytes, sizeof(m->bytes)) == 1 &&
 		    n == SIGN_BYTES;
 
 	EVP_MD_CTX_free(context);
 	if (!done)
 		return ward_fail(e, EIO, "OpenSSL cannot sign");
-	chain_hex(c->head, s->head);
 	chain_hex(signature, s->signature);
 	chain_hex(signature + CHAIN_BYTES, s->signature + 2 * CHAIN_BYTES);
+	return 0;
+}
+
+static int fill(const struct chain *c, void *with, struct ward_event *ret, struct ward_err *e)
+{
+	struct signing *s = with;
+	struct message m = message_of(CONTEXT, c->head);
+	int r = sign_one(&m, s, e);
+
+	if (r < 0)
+		return r;
+	chain_hex(c->head, s->head);
 	*ret = event_make(EVENT_JOURNAL_CHECKPOINT, ACTION_LOG, s->head);
 	event_number(ret, FIELD_EVENTS, c->seq);
 	event_text(ret, FIELD_KEY, s->public);
@@ -181,13 +192,17 @@ static void note_sealed(int audit_fd)
 		return; /* then it is signed once more than need be */
 }
 
-static void note_signed(int audit_fd, void *with)
+static void note_key(int audit_fd, const struct signing *s)
 {
-	const struct signing *s = with;
 	char text[SIGN_KEY_HEX + 1];
 
 	snprintf(text, sizeof(text), "%s\n", s->public);
 	(void)!write_new(audit_fd, "key.pub", text, strlen(text), 0644);
+}
+
+static void note_signed(int audit_fd, void *with)
+{
+	note_key(audit_fd, with);
 	note_sealed(audit_fd);
 }
 
@@ -220,17 +235,55 @@ int sign_public(int audit_fd, char ret_hex[SIGN_KEY_HEX], struct ward_err *e)
 	return 0;
 }
 
-bool sign_check(const uint8_t key[SIGN_KEY], const uint8_t head[CHAIN_BYTES],
-		const uint8_t signature[SIGN_BYTES])
+int sign_evidence(int audit_fd, const char *digest_hex, char ret_key[SIGN_KEY_HEX],
+		  char ret_signature[2 * SIGN_BYTES + 1], struct ward_err *e)
+{
+	struct signing s = { 0 };
+	uint8_t digest[CHAIN_BYTES];
+	struct message m;
+	int r;
+
+	if (!chain_unhex(digest_hex, strlen(digest_hex), digest, sizeof(digest)))
+		return ward_fail(e, EINVAL, "no digest to sign");
+	m = message_of(CONTEXT_EVIDENCE, digest);
+	r = open_key(audit_fd, &s.key, s.public, e);
+	if (r == 0)
+		r = sign_one(&m, &s, e);
+	EVP_PKEY_free(s.key);
+	if (r < 0)
+		return r;
+	note_key(audit_fd, &s);
+	memcpy(ret_key, s.public, sizeof(s.public));
+	memcpy(ret_signature, s.signature, sizeof(s.signature));
+	return 0;
+}
+
+static bool check_one(const uint8_t key[SIGN_KEY], const struct message *m,
+		      const uint8_t signature[SIGN_BYTES])
 {
 	EVP_PKEY *public = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, key, SIGN_KEY);
 	EVP_MD_CTX *context = EVP_MD_CTX_new();
-	struct message m = message_of(head);
-	bool good = public && context &&
-		    EVP_DigestVerifyInit(context, NULL, NULL, NULL, public) == 1 &&
-		    EVP_DigestVerify(context, signature, SIGN_BYTES, m.bytes, sizeof(m.bytes)) == 1;
+	bool good =
+		public && context && EVP_DigestVerifyInit(context, NULL, NULL, NULL, public) == 1 &&
+		EVP_DigestVerify(context, signature, SIGN_BYTES, m->bytes, sizeof(m->bytes)) == 1;
 
 	EVP_MD_CTX_free(context);
 	EVP_PKEY_free(public);
 	return good;
+}
+
+bool sign_check(const uint8_t key[SIGN_KEY], const uint8_t head[CHAIN_BYTES],
+		const uint8_t signature[SIGN_BYTES])
+{
+	const struct message m = message_of(CONTEXT, head);
+
+	return check_one(key, &m, signature);
+}
+
+bool sign_check_evidence(const uint8_t key[SIGN_KEY], const uint8_t digest[CHAIN_BYTES],
+			 const uint8_t signature[SIGN_BYTES])
+{
+	const struct message m = message_of(CONTEXT_EVIDENCE, digest);
+
+	return check_one(key, &m, signature);
 }

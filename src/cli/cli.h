@@ -68,7 +68,8 @@ struct options {
 	const char *serve_listen, *serve_templates, *serve_state, *serve_max, *serve_quota,
 		*serve_snapshot_quota, *serve_add_key, *serve_role, *serve_limits, *serve_rate,
 		*serve_pool, *serve_warm, *serve_tls_dir, *serve_ttl;
-	bool patch, stat, list, exit_code, with_protected, dry_run, apply_on_exit, always, html;
+	bool patch, stat, list, verify, exit_code, with_protected, dry_run, apply_on_exit, always,
+		html;
 	bool yes, secrets, hints, notify, replay;
 	/* a bit for each row of tables/options.def that was used */
 	uint64_t given[OPTIONS_MAX / 64];

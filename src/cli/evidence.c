@@ -13,6 +13,7 @@
  * journal is dead: then the archive lacks those parts, and says so.
  */
 #include "cli/evidence.h"
+#include "cli/evidence_sign.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,6 +110,17 @@ static void put_on_record(const struct box_info *i, const char *path, const stru
 	}
 }
 
+/* A state directory that is full, or gone, is no reason to lose the archive. */
+static void sign(const char *file, const char *digest)
+{
+	struct ward_err e = { 0 };
+
+	if (evidence_sign(file, digest, &e) == 0)
+		return;
+	ward_wrap(&e, "the archive is complete, but not signed");
+	(void)say_error(&e, false, EXIT_REFUSED);
+}
+
 static int report(const struct options *o, const struct box_info *i, const struct archive *a,
 		  const char *digest)
 {
@@ -163,6 +175,7 @@ static int write_archive(const struct options *o, const struct box_info *i, stru
 		return r;
 	}
 	put_on_record(i, o->output, &a, digest);
+	sign(o->output, digest);
 	return report(o, i, &a, digest);
 }
 
@@ -172,6 +185,8 @@ int evidence_collect(struct options *o)
 	struct ward_err e = { 0 };
 	int r;
 
+	if (o->verify)
+		return evidence_verify(o);
 	if (!o->output) {
 		ward_fail(&e, EINVAL, "no file was named");
 		ward_remedy(&e, "ward evidence %s -o FILE.tar", o->words[0]);

@@ -172,3 +172,34 @@ def test_dead_journal_and_full_disk(t):
     os.remove(f"{state}/fill")
     r = t.ward("run", "--", "true", cwd=ws, env=env)
     t.check(r.rc == 125 and "panic" in r.err, f"new runs are refused: {r.err}")
+
+
+def test_signed(t):
+    """FILE.sig has the digest signed with the key of the journals; a changed archive, another key
+    and a changed signature are seen."""
+    one, _ = start(t)
+    d = t.fresh_dir("out")
+    tar = os.path.join(d, "e.tar")
+    r = t.ward("evidence", one, "-o", tar)
+    t.equal(r.rc, 0, r.err)
+    r = t.ward("evidence", "--verify", tar, "--json")
+    t.equal((r.rc, json.loads(r.out)["good"]), (0, True), f"{r.out} {r.err}")
+    key = json.loads(r.out)["key"]
+    t.equal(t.ward("audit", "key").out.strip(), key, "the journals' own")
+    t.equal(t.ward("evidence", "--verify", tar, "--key", key).rc, 0, "named")
+    t.equal(t.ward("evidence", "--verify", tar, "--key", key[::-1]).rc, 1, "another one")
+    t.equal(t.ward("evidence", "--verify", tar, "--key", "x").rc, 125, "none")
+    said = t.read(tar + ".sig")
+    for wrong in (said.replace("signature ", "signature 0", 1)[:-2] + "\n", said + "x\n", "",
+                  said.replace(key, key[::-1])):
+        with open(tar + ".sig", "w") as f:
+            f.write(wrong)
+        t.check(t.ward("evidence", "--verify", tar).rc in (1, 125), f"seen: {wrong}")
+    with open(tar + ".sig", "w") as f:
+        f.write(said)
+    with open(tar, "r+b") as f:
+        f.seek(1000)
+        f.write(b"x")
+    r = t.ward("evidence", "--verify", tar)
+    t.equal(r.rc, 1, "changed")
+    t.contains(r.out, "it is not the archive that was signed", "says so")
