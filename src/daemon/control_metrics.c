@@ -78,13 +78,13 @@ static int64_t seconds_of(const struct conn *c, const char *name)
 		       : strtoll(text.data, NULL, 10);
 }
 
-/* The numbers are those of now: a range of time has them if now is in it, or just behind it. */
+/* The numbers are those of now: a range of time has them if now is in it, or close to it. */
 static bool wants_now(const struct conn *c)
 {
 	int64_t now = front_now_ms() / 1000, start = seconds_of(c, "start"),
 		end = seconds_of(c, "end");
 
-	return start <= now && (end < 0 || now <= end + RANGE_SLACK_S);
+	return start <= now + RANGE_SLACK_S && (end < 0 || now <= end + RANGE_SLACK_S);
 }
 
 /* Beside what else is under way with the sandbox: who polls its numbers holds nobody up. */

@@ -119,6 +119,7 @@ def test_serve_small_calls(t):
         t.equal((name, s.ask("GET", f"/templates/aliases/{name}").status), (name, 404))
     now = int(time.time())
     for query, count in (("", 1), (f"?start={now - 60}&end={now}", 1), (f"?end={now - 60}", 0),
-                         (f"?start={now + 60}", 0), ("?start=x", 1), (f"?start={now - 9}", 1)):
+                         (f"?start={now + 60}", 0), ("?start=x", 1),
+                         (f"?start={now + 1}&end={now + 1}", 1), (f"?start={now - 9}", 1)):
         r = s.ask("GET", f"/sandboxes/{box.id}/metrics{query}")
         t.equal((query, r.status, len(r.json)), (query, 200, count))
