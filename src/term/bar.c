@@ -257,7 +257,8 @@ void bar_hide(struct screen *s, const struct bar_before *before, bool moved, str
 		memset(s->changed, false, s->rows * sizeof(*s->changed));
 		add_state(out, s, n, &edge);
 	} else {
-		buf_puts(out, "\x1b[?1049l");
+		/* a program may bring this screen back as it is: without the bar and its words */
+		buf_puts(out, "\x1b[m\x1b[2J\x1b[?1049l");
 		if (!moved && (n->saved.used || n->at.wraps || n->top != 0 ||
 			       n->bottom != s->rows - 1 || n->modes & SCREEN_ORIGIN)) {
 			buf_puts(out, PLAIN); /* ?1049l has brought the origin mode back */

@@ -373,6 +373,26 @@ static void test_not_always(void **state)
 	teardown(&s);
 }
 
+/* A program that brings the other screen back, as it was left, does not get the bar with it. */
+static void test_bar_does_not_come_back(void **state)
+{
+	static const char *const switches[] = { ESC "[?47h", ESC "[?1047h" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(switches); i++) {
+		struct scene s;
+
+		setup(&s, 24, 80);
+		ask(&s, 1);
+		assert_true(shows(&s, WORD));
+		decide(&s, "d");
+		program(&s, switches[i]);
+		assert_false(shows(&s, WORD));
+		assert_false(shows(&s, "db.example"));
+		teardown(&s);
+	}
+}
+
 static void test_output_waits(void **state)
 {
 	static char line[1001];
@@ -529,6 +549,7 @@ int main(void)
 		cmocka_unit_test(test_always),
 		cmocka_unit_test(test_not_always),
 		cmocka_unit_test(test_hits_no_other_question),
+		cmocka_unit_test(test_bar_does_not_come_back),
 		cmocka_unit_test(test_output_waits),
 		cmocka_unit_test(test_screens_switched),
 		cmocka_unit_test(test_pastes),
