@@ -255,17 +255,16 @@ static int check_narrowing(const struct spec_request *r, const struct policy *ba
 
 	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
 		enum policy_field field = (enum policy_field)i;
-		auto_free char *old = NULL, *new = NULL;
+		auto_free char *difference = NULL;
 		auto_buf line = { 0 };
 
 		if (p->origin[i].source != POLICY_CLI ||
 		    !policy_field_widens(base, p, field, memory))
 			continue;
-		old = policy_text(base, field);
-		new = policy_text(p, field);
-		if (!old || !new)
+		difference = policy_difference(base, p, field);
+		if (!difference)
 			return ward_fail(e, ENOMEM, "out of memory");
-		buf_printf(&line, "%s: %s -> %s", policy_row(field)->path, old, new);
+		buf_puts(&line, difference);
 		name_options(r, policy_row(field)->path, &line);
 		strv_add(&wider, buf_text(&line));
 	}

@@ -146,6 +146,11 @@ must_check int policy_copy(struct policy *dst, const struct policy *src, struct 
 /* A field's value as it would be written in a document, on one line; the caller frees. */
 must_check char *policy_text(const struct policy *p, enum policy_field field);
 
+/* What a field of `to` changes in one of `from`, on one line: "FIELD: OLD -> NEW", or for a list
+ * "FIELD: adds A, B; drops C". The caller frees. Pure. */
+must_check char *policy_difference(const struct policy *from, const struct policy *to,
+				   enum policy_field field);
+
 /* Appends the policy as a document that says every field but those that it builds on, and those
  * that leaves_out() (NULL: none) names by row and value. */
 void policy_document(const struct policy *p,

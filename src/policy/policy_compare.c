@@ -232,15 +232,14 @@ int policy_compare_on(const struct policy *base, const struct policy *p, uint64_
 
 	for (unsigned i = 0; i < POLICY_FIELDS; i++) {
 		enum policy_field field = (enum policy_field)i;
-		auto_free char *old = NULL, *new = NULL;
+		auto_free char *line = NULL;
 
 		if (!policy_field_widens(base, p, field, memory_bytes))
 			continue;
-		old = policy_text(base, field);
-		new = policy_text(p, field);
-		if (!old || !new)
+		line = policy_difference(base, p, field);
+		if (!line)
 			return -ENOMEM;
-		strv_addf(wider, "%s: %s -> %s", policy_row(field)->path, old, new);
+		strv_add(wider, line);
 		count++;
 	}
 	return wider->failed ? -ENOMEM : count;

@@ -139,6 +139,70 @@ static void shown_text(struct buf *out, const char *text)
 	out->failed |= shown.failed;
 }
 
+/* A rule that says no more than host and port, as a person writes it: {"host":"A","ports":[80]} is
+ * A:80. */
+static void item_text(const struct schema_row *row, const char *item, struct buf *out)
+{
+	static const char host[] = "{\"host\":\"", ports[] = "\",\"ports\":[";
+	const char *from = item + sizeof(host) - 1, *end, *digits;
+	size_t n;
+
+	if (row->type == TYPE_RULES && strncmp(item, host, sizeof(host) - 1) == 0 &&
+	    (end = strstr(from, ports)) && !memchr(from, '\\', (size_t)(end - from))) {
+		digits = end + sizeof(ports) - 1;
+		n = strspn(digits, "0123456789");
+		if (n && strcmp(digits + n, "]}") == 0) {
+			buf_printf(out,
+				   memchr(from, ':', (size_t)(end - from)) ? "[%.*s]:%.*s"
+									   : "%.*s:%.*s",
+				   (int)(end - from), from, (int)n, digits);
+			return;
+		}
+	}
+	if (row->type == TYPE_RULES)
+		buf_puts(out, item);
+	else
+		policy_scalar_text(out, item);
+}
+
+/* " adds A, B": the items of `in` that `but` does not have. */
+static void put_others(const struct schema_row *row, const char *verb, const struct strv *in,
+		       const struct strv *but, struct buf *out)
+{
+	const char *before = verb;
+
+	for (size_t i = 0; i < in->len; i++) {
+		if (strv_has(but, in->items[i]))
+			continue;
+		buf_puts(out, before);
+		item_text(row, in->items[i], out);
+		before = ", ";
+	}
+}
+
+char *policy_difference(const struct policy *from, const struct policy *to, enum policy_field field)
+{
+	const struct schema_row *row = schema_row(field);
+	auto_free char *old = policy_text(from, field), *new = policy_text(to, field);
+	auto_buf out = { 0 };
+
+	if (!old || !new)
+		return NULL;
+	buf_printf(&out, "%s: ", row->row.path);
+	if (row->type == TYPE_RULES || row->type == TYPE_STRINGS || row->type == TYPE_ENUMS) {
+		const struct strv *a = schema_const_member(from, row),
+				  *b = schema_const_member(to, row);
+		size_t begin = out.len;
+
+		put_others(row, "adds ", b, a, &out);
+		put_others(row, out.len > begin ? "; drops " : "drops ", a, b, &out);
+		if (out.len > begin)
+			return out.failed ? NULL : buf_take(&out);
+	}
+	buf_printf(&out, "%s -> %s", old, new);
+	return out.failed ? NULL : buf_take(&out);
+}
+
 char *policy_text(const struct policy *p, enum policy_field field)
 {
 	const struct schema_row *row = schema_row(field);

@@ -281,6 +281,36 @@ static void set_row(struct policy *p, enum policy_field field, const char *value
 		fail_msg("%s", e.why);
 }
 
+/* Lists are shown by what comes and goes, and rules as a person writes them. */
+static void test_difference(void **state)
+{
+	static const struct {
+		enum policy_field field;
+		const char *old, *new, *text;
+	} differences[] = {
+		{ POLICY_F_net_egress, "[a.example]", "[a.example, \"b.example:80\"]",
+		  "network.egress_allowlist: adds b.example:80" },
+		{ POLICY_F_net_egress, "[]", "[\"[2001:db8::1]:80\"]",
+		  "network.egress_allowlist: adds [2001:db8::1]:80" },
+		{ POLICY_F_fs_hide, "[.env, a]", "[b]",
+		  "filesystem.hide: adds b; drops \".env\", a" },
+		{ POLICY_F_res_pids, "64", "65", "resources.pids_limit: 64 -> 65" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(differences); i++) {
+		auto_free char *text = NULL;
+		struct policy old, new;
+
+		set_row(&old, differences[i].field, differences[i].old);
+		set_row(&new, differences[i].field, differences[i].new);
+		text = policy_difference(&old, &new, differences[i].field);
+		assert_string_equal(text, differences[i].text);
+		policy_clear(&old);
+		policy_clear(&new);
+	}
+}
+
 static void test_directions(void **state)
 {
 	bool seen[POLICY_FIELDS] = { false };
@@ -305,7 +335,9 @@ static void test_directions(void **state)
 					 directions[i].wider);
 			assert_true(strncmp(lines.items[0], policy_row(directions[i].field)->path,
 					    strlen(policy_row(directions[i].field)->path)) == 0);
-			assert_non_null(strstr(lines.items[0], " -> "));
+			assert_true(strstr(lines.items[0], " -> ") ||
+				    strstr(lines.items[0], ": adds ") ||
+				    strstr(lines.items[0], ": drops "));
 			policy_clear(&new);
 		}
 		policy_clear(&old);
@@ -353,9 +385,8 @@ static void test_unsupported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_set),
-		cmocka_unit_test(test_directions),
-		cmocka_unit_test(test_memory_unknown),
+		cmocka_unit_test(test_set),         cmocka_unit_test(test_directions),
+		cmocka_unit_test(test_difference),  cmocka_unit_test(test_memory_unknown),
 		cmocka_unit_test(test_unsupported),
 	};
 

@@ -283,7 +283,7 @@ static void test_narrowing(void **state)
 	(void)state;
 	write_text("p.yaml", "resources: {pids_limit: 64, memory_limit: 16Mi}\n");
 	expect_refused(&r, EACCES, "resources.pids_limit: 64 -> 65 (--pids)", "--widen");
-	expect_refused(&r, EACCES, "SECRET] (--env)", "--widen");
+	expect_refused(&r, EACCES, "process.env: adds SECRET (--env)", "--widen");
 	r.widen = true;
 	expect_accepted(&r, &o);
 	assert_int_equal(o.s.policy.res_pids, 65);
