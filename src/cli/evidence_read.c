@@ -1,5 +1,5 @@
 /*
- * Reading FILE.sig of ward evidence. In: bytes that anybody may have written. Out: a digest, a key
+ * Reading FILE.sig of ward evidence. In: bytes from any source. Out: a digest, a key
  * and a signature in their one form; anything else is refused. Pure. Fuzzed
  * (fuzz/evidence_read.c).
  */

@@ -30,7 +30,7 @@ struct learn_driver {
 	/* Makes the command's standard input and output (the caller closes them) and a descriptor
 	 * that says when all was said. */
 	int (*begin)(void *state, int ret_fds[2], int *ret_wait_fd, struct ward_err *e);
-	/* All was said, or the command has ended: lets go of the streams. Whether it went well. */
+	/* All was said, or the command has ended: gives up the streams. Whether it went well. */
 	bool (*end)(void *state);
 	/* The policy suffices: what the command said is accepted with it. */
 	int (*accept)(void *state, const struct options *o, const struct buf *policy,

@@ -38,7 +38,7 @@ struct complaint {
 	/* as it was printed: a path (absolute, or with ./ or ../ in front), or a word that may be a
 	 * name; "" where the kind has none */
 	char word[COMPLAINT_WORD_MAX];
-	/* of a login: the option, with HOST for the word; what is to be done; static */
+	/* of a login: the option, with HOST in place of the name; what is to be done; static */
 	const char *advice;
 };
 

@@ -1,5 +1,5 @@
 /* What other scanners say of changes, as findings of the look. Pure functions over bytes that may
- * be anybody's: a scanner reads what a sandbox wrote. */
+ * be hostile: a scanner reads what a sandbox wrote. */
 #ifndef WARD_REVIEW_LOOK_OTHER_H
 #define WARD_REVIEW_LOOK_OTHER_H
 

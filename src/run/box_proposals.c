@@ -272,7 +272,7 @@ static const char *settle_port(const struct box *b, uint16_t port)
 	return NULL;
 }
 
-/* Makes the question; or why nobody is asked, and what that means. */
+/* Makes the question; or why no person is asked, and what that means. */
 static const char *settle(const struct box *b, const struct proposal *said, struct asker *a,
 			  enum ask_status *ret)
 {

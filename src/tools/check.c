@@ -122,7 +122,7 @@ static void check_nature(const struct tool_tool *tool, struct check_findings *f)
 
 /* -- scope */
 
-/* A home that no machine has: below it are the places of secrets, whoever's they are. */
+/* A home that no machine has: below it are the places of secrets, whichever user's they are. */
 #define ANY_HOME "/home/~"
 
 /* As it is meant, however it was written; below the workspace it begins with /./. The caller
@@ -147,11 +147,11 @@ static bool is_broad(const char *path)
 	for (size_t k = 0; k < ARRAY_LEN(broad); k++)
 		if (strcmp(path, broad[k]) == 0)
 			return true;
-	/* somebody's whole home */
+	/* a user's whole home */
 	return strncmp(path, "/home/", 6) == 0 && path[6] && !strchr(path + 6, '/');
 }
 
-/* Whether it lies where secrets do, in whoever's home. */
+/* Whether it lies where secrets do, in any user's home. */
 static bool is_secret(const char *path)
 {
 	size_t n = strncmp(path, "/home/", 6) == 0  ? 6 + strcspn(path + 6, "/")

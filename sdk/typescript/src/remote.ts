@@ -319,7 +319,7 @@ export class RemoteSandbox implements Sandbox {
           await this.client.answer(q, answer)
           counted++
         } catch (e) {
-          if (!(e instanceof Conflict)) throw e // somebody was faster
+          if (!(e instanceof Conflict)) throw e // another call was faster
         }
       }
       if (counted) return counted

@@ -118,7 +118,7 @@ export interface CreateOptions {
 export interface Files {
   read(path: string, options?: { limit?: number }): Promise<Buffer>
   readText(path: string, options?: { limit?: number }): Promise<string>
-  /** Makes or replaces a file, and the directories above it. Nobody sees a half file. */
+  /** Makes or replaces a file, and the directories above it. A half file is never seen. */
   write(path: string, data: Data): Promise<void>
   list(path?: string, options?: { depth?: number }): Promise<Entry[]>
   stat(path: string): Promise<Entry>
@@ -172,7 +172,7 @@ export interface Client {
   deleteSnapshot(snapshot: Snapshot | string): Promise<boolean>
   events(sandbox?: string): AsyncIterable<WardEvent>
   questions(sandbox?: string): Promise<Question[]>
-  /** Throws Conflict if somebody was faster. */
+  /** Throws Conflict if another answer came first. */
   answer(question: Question | string, answer: Exclude<Answer, null>): Promise<void>
   close(): void
 }

@@ -136,7 +136,7 @@ int instance_connect(struct instance *i, const struct instance_kind *kind, int *
 		return ward_fail_errno(e, "cannot make a socket");
 	r = io_send_fds(i->control_fd, "", 1, &pair[1], 1);
 	close(pair[1]);
-	if (r < 0) { /* it ends: its calls are told when it has */
+	if (r < 0) { /* it ends: its calls get an error when it has */
 		close(pair[0]);
 		instance_end(i);
 		return -EBUSY;

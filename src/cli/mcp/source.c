@@ -127,7 +127,7 @@ void source_put_walls(const struct policy *p, const char *indent, struct buf *ou
 
 /* -- from options */
 
-/* A server that nobody has said anything of changes nothing. */
+/* A server without an entry changes nothing. */
 static int add_default(struct options *o, struct ward_err *e)
 {
 	struct spec_option *all = calloc(o->field_count + 1, sizeof(*all));

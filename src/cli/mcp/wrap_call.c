@@ -3,7 +3,7 @@
  * members of an MCP result. The arguments must match the definition that was accepted, and the
  * parameters of the tools.yaml's entry, where it has any; a person is asked where the entry wants
  * that. The answer comes from the relay, which has read it; its texts are looked through for
- * secrets before anybody sees them. A call that takes too long is given up. What is refused, and
+ * secrets before the client sees them. A call that takes too long is given up. What is refused, and
  * what fails, is a result with isError.
  */
 #include "cli/mcp/wrap.h"

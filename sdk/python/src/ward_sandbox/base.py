@@ -89,7 +89,7 @@ class Files(abc.ABC):
 
     @abc.abstractmethod
     def write(self, path: str, data: Data) -> None:
-        """Makes or replaces a file, and the directories above it. Nobody sees a half file."""
+        """Makes or replaces a file, and the directories above it. A half file is never seen."""
 
     @abc.abstractmethod
     def list(self, path: str = ".", *, depth: int = 1) -> List[Entry]:
@@ -266,7 +266,7 @@ class Client(abc.ABC):
                           remedy="use Sandbox.decide(), or ward approve")
 
     def answer(self, question: Union[Question, str], answer: Answer) -> None:
-        """Answers one of questions(): Conflict if somebody was faster."""
+        """Answers one of questions(): Conflict if another answer came first."""
         raise Unsupported("questions of this machine's sandboxes are not answered here",
                           remedy="use Sandbox.decide(), or ward approve")
 

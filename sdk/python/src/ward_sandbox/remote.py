@@ -334,7 +334,7 @@ class RemoteSandbox(Sandbox):
                 answer = handler(question)
                 if answer is None:
                     continue
-                with contextlib.suppress(Conflict):  # somebody was faster
+                with contextlib.suppress(Conflict):  # another call was faster
                     self._client.answer(question, answer)
                     counted += 1
             if counted:
