@@ -35,15 +35,17 @@ bool proposal_is_public(const struct proposal *p)
 	return p->host.kind == HOST_NAME || address_classify(&p->host.ip) == ADDRESS_PUBLIC;
 }
 
-static void add(struct question *ret, size_t *n, const char *before, const char *text)
+/* Only the text is cut where there is no room for it: the label stays whole. */
+static void add(struct question *ret, size_t *n, const char *label, const char *text)
 {
-	auto_buf line = { 0 };
+	size_t cap = sizeof(ret->details[0]), at = strlen(label);
+	char *line;
 
 	if (*n == QUESTION_DETAILS_MAX)
 		return;
-	buf_printf(&line, "%s%s", before, text);
-	show_text(ret->details[(*n)++], sizeof(ret->details[0]),
-		  line.failed ? "?" : buf_text(&line));
+	line = ret->details[(*n)++];
+	snprintf(line, cap, "%s", label);
+	show_text(line + at, cap - at, text);
 }
 
 static void show_host(const struct rules *r, const struct proposal *p, enum proposal_news news,
