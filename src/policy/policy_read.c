@@ -378,8 +378,20 @@ bool policy_is_list(const struct schema_row *row)
 	return schema_held(row->type) == HELD_LIST || schema_held(row->type) == HELD_MOUNTS;
 }
 
+/* [2001:db8::1]:443, with or without a port or a prefix length: an entry, and no list. */
+static bool is_bracketed_address(const char *value)
+{
+	size_t n = strspn(value + 1, "0123456789abcdefABCDEF:./");
+	const char *end = value + 1 + n, *colon = memchr(value + 1, ':', n);
+
+	if (*value != '[' || *end != ']' || !colon ||
+	    !memchr(colon + 1, ':', (size_t)(end - colon - 1)))
+		return false;
+	return !end[1] || (end[1] == ':' && end[2] && !end[2 + strspn(end + 2, "0123456789*")]);
+}
+
 /* The value as a tree. Scalars, and one entry of a list, are taken as they are, so that nothing
- * needs quoting; what begins with [ or { is JSON or YAML. */
+ * needs quoting; what else begins with [ or { is JSON or YAML. */
 struct node *policy_value_tree(struct reader *r, const struct schema_row *row, const char *value)
 {
 	struct ward_err ignored;
@@ -388,7 +400,8 @@ struct node *policy_value_tree(struct reader *r, const struct schema_row *row, c
 	const uint8_t *bytes = (const uint8_t *)value;
 	struct node *n;
 
-	if (policy_is_list(row) && (*value == '[' || *value == '{')) {
+	if (policy_is_list(row) && (*value == '[' || *value == '{') &&
+	    !is_bracketed_address(value)) {
 		n = json_read(&quiet, bytes, strlen(value));
 		if (n && !quiet.count)
 			return n;

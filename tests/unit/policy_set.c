@@ -126,6 +126,43 @@ static void test_set(void **state)
 	}
 }
 
+/* An address in brackets is an entry; what else begins with one is a list. */
+static void test_brackets(void **state)
+{
+	static const struct {
+		const char *value, *text; /* NULL: refused */
+	} rows[] = {
+		{ "[2001:db8::1]:443", "[{\"host\":\"2001:db8::1\",\"ports\":[443]}]" },
+		{ "[2001:DB8::1]", "[{\"host\":\"2001:db8::1\",\"ports\":[443]}]" },
+		{ "[2001:db8::/32]:80", "[{\"host\":\"2001:db8::/32\",\"ports\":[80]}]" },
+		{ "[a.example, b.example]", "[{\"host\":\"a.example\",\"ports\":[443]}, "
+					    "{\"host\":\"b.example\",\"ports\":[443]}]" },
+		{ "[2001:db8::1", NULL },
+		{ "[2001:db8::1]x", NULL },
+		{ "[2001:db8::1]:", NULL },
+		{ "[a:b]", NULL },
+	};
+	struct ward_err e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		auto_free char *text = NULL;
+		struct policy p;
+		int r;
+
+		assert_int_equal(policy_defaults(&p, &e), 0);
+		r = policy_set(&p, "network.egress_allowlist", rows[i].value, true, POLICY_CLI, &e);
+		text = policy_text(&p, POLICY_F_net_egress);
+		if (r < 0 && rows[i].text)
+			fail_msg("%s: %s", rows[i].value, e.why);
+		if (rows[i].text)
+			assert_string_equal(text, rows[i].text);
+		else
+			assert_true(r < 0);
+		policy_clear(&p);
+	}
+}
+
 /* For each row: old, narrower (or equal) and wider values. */
 static const struct {
 	enum policy_field field;
@@ -385,8 +422,11 @@ static void test_unsupported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_set),         cmocka_unit_test(test_directions),
-		cmocka_unit_test(test_difference),  cmocka_unit_test(test_memory_unknown),
+		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_directions),
+		cmocka_unit_test(test_brackets),
+		cmocka_unit_test(test_difference),
+		cmocka_unit_test(test_memory_unknown),
 		cmocka_unit_test(test_unsupported),
 	};
 
