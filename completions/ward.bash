@@ -285,7 +285,7 @@ _ward_options() {
 		other=""
 		;;
 	serve)
-		options="--dev --listen --templates --state --max --quota --snapshot-quota --pool --warm --add-key --role --limits --tls-dir --rate --debug --help -h"
+		options="--dev --listen --templates --state --max --quota --snapshot-quota --pool --warm --add-key --role --limits --tls-dir --tls-clients --rate --debug --help -h"
 		file=""
 		directory="--templates --state --tls-dir"
 		other="--listen --max --quota --snapshot-quota --pool --warm --add-key --role --limits --rate"

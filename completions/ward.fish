@@ -556,6 +556,7 @@ complete -c ward -n '__fish_seen_subcommand_from serve' -l add-key -x -d 'make a
 complete -c ward -n '__fish_seen_subcommand_from serve' -l role -x -d 'of the key: viewer, runner, operator, approver or admin; default: admin'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l limits -x -d 'of the key: an object with labels, templates, engines, sources, hours or sandboxID'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l tls-dir -x -a '(__fish_complete_directories)' -d 'TLS with DIR/cert.pem and DIR/key.pem; with it --listen takes any IPv4 address'
+complete -c ward -n '__fish_seen_subcommand_from serve' -l tls-clients -d 'with --tls-dir: admit only clients with a certificate of an authority in DIR/clients.pem'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l rate -x -d 'most calls a second with one key and its tokens; 0: any; default: 1000'
 complete -c ward -n '__fish_seen_subcommand_from serve' -l debug -d 'one sandbox without a key on 127.0.0.1:49983, for E2B_DEBUG=true'
 complete -c ward -n '__fish_seen_subcommand_from serve' -s h -l help -d 'explain this verb'

@@ -64,7 +64,7 @@ struct options {
 	const char *check_days, *check_write; /* check --unused */
 	bool mcp_session, mcp_project;        /* mcp */
 	const char *http, *token_file, *approvals, *call_timeout;
-	bool serve_dev, serve_debug;
+	bool serve_dev, serve_debug, serve_tls_clients;
 	const char *serve_listen, *serve_templates, *serve_state, *serve_max, *serve_quota,
 		*serve_snapshot_quota, *serve_add_key, *serve_role, *serve_limits, *serve_rate,
 		*serve_pool, *serve_warm, *serve_tls_dir, *serve_ttl;

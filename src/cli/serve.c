@@ -25,6 +25,8 @@ int verb_serve(struct options *o)
 		strv_add(&argv, "--dev");
 	if (o->serve_debug)
 		strv_add(&argv, "--debug");
+	if (o->serve_tls_clients)
+		strv_add(&argv, "--tls-clients");
 	add(&argv, "--listen", o->serve_listen);
 	add(&argv, "--templates", o->serve_templates);
 	add(&argv, "--state", o->serve_state);

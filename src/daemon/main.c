@@ -213,7 +213,7 @@ static int start_tls(const struct setup *s, struct front *f, struct ward_err *e)
 
 	if (!s->tls_dir)
 		return 0;
-	r = tls_start(s->tls_dir, f->listener.fd, &fd, &pid, e);
+	r = tls_start(s->tls_dir, s->tls_clients, f->listener.fd, &fd, &pid, e);
 	f->listener.fd = -1;
 	if (r < 0)
 		return r;

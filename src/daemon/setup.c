@@ -41,6 +41,7 @@ enum {
 	OPT_LIMITS,
 	OPT_RATE,
 	OPT_TLS,
+	OPT_TLS_CLIENTS,
 	OPT_KEY_NAME,
 	OPT_TTL,
 	OPT_LIST_KEYS,
@@ -63,6 +64,7 @@ static const struct option options[] = {
 	{ "role", required_argument, NULL, OPT_ROLE },
 	{ "limits", required_argument, NULL, OPT_LIMITS },
 	{ "tls-dir", required_argument, NULL, OPT_TLS },
+	{ "tls-clients", no_argument, NULL, OPT_TLS_CLIENTS },
 	{ "rate", required_argument, NULL, OPT_RATE },
 	{ "key-name", required_argument, NULL, OPT_KEY_NAME },
 	{ "ttl", required_argument, NULL, OPT_TTL },
@@ -219,6 +221,8 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 			s->debug = true;
 		else if (o == OPT_TLS)
 			s->tls_dir = optarg;
+		else if (o == OPT_TLS_CLIENTS)
+			s->tls_clients = true;
 		else if (o == OPT_RATE)
 			r = read_number("rate", optarg, 1000000, &s->rate, e);
 		else
@@ -226,6 +230,10 @@ int setup_read(int argc, char **argv, struct setup *s, struct ward_err *e)
 	}
 	if (r == 0 && optind < argc)
 		r = ward_fail(e, EINVAL, "ward serve takes no argument: %s", argv[optind]);
+	if (r == 0 && s->tls_clients && !s->tls_dir) {
+		r = ward_fail(e, EINVAL, "--tls-clients needs TLS");
+		ward_remedy(e, "--tls-dir DIR, with DIR/cert.pem, DIR/key.pem and DIR/clients.pem");
+	}
 	if (r == 0)
 		r = check_keys(s, e);
 	if (r == 0)

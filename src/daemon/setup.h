@@ -12,6 +12,7 @@ struct setup {
 	char base[PATH_MAX], workspace[PATH_MAX];
 	const char *templates;     /* NULL: only "base" */
 	const char *tls_dir;       /* of cert.pem and key.pem; NULL: no TLS */
+	bool tls_clients;          /* clients need a certificate, of clients.pem there */
 	const char *add_key;       /* owner of a new key: no server is started */
 	const char *role, *limits; /* of the new key; NULL: admin, and none */
 	const char *key_name;      /* of the new key; NULL: none */

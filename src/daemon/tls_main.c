@@ -7,7 +7,9 @@
  * no connection, starts nothing, and of files it reads the directory with the certificate, again at
  * SIGHUP. A certificate that cannot be used then leaves the old one in force.
  *
- * wardd-tls DIR: descriptor 3 listens, 4 leads to the front.
+ * With clients.pem, a client without a certificate of its authorities ends at the handshake.
+ *
+ * wardd-tls DIR [clients]: descriptor 3 listens, 4 leads to the front.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,6 +62,7 @@ struct relay {
 
 struct server {
 	const char *dir;
+	bool clients; /* need a certificate */
 	SSL_CTX *ctx;
 	int epoll_fd, signal_fd;
 	struct relay *relays, *gone;
@@ -108,7 +111,28 @@ static int choose(SSL *ssl, const unsigned char **out, unsigned char *out_len,
 	return SSL_TLSEXT_ERR_OK;
 }
 
-static int load(const char *dir, SSL_CTX **ret, struct ward_err *e)
+/* Only clients whose certificate leads to an authority of clients.pem get beyond the handshake. */
+static int ask_clients(SSL_CTX *ctx, const char *dir, struct ward_err *e)
+{
+	char path[4200];
+	STACK_OF(X509_NAME) * names;
+
+	snprintf(path, sizeof(path), "%.4096s/clients.pem", dir);
+	names = SSL_load_client_CA_file(path);
+	if (!names || SSL_CTX_load_verify_file(ctx, path) != 1) {
+		sk_X509_NAME_pop_free(names, X509_NAME_free);
+		return wrong(e, "cannot use the authorities of clients", path);
+	}
+	SSL_CTX_set_client_CA_list(ctx, names); /* takes them */
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	/* each handshake is a full one: what was read at SIGHUP counts from then on */
+	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_num_tickets(ctx, 0);
+	return 0;
+}
+
+static int load(const char *dir, bool clients, SSL_CTX **ret, struct ward_err *e)
 {
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
 	char cert[4200], key[4200];
@@ -123,6 +147,8 @@ static int load(const char *dir, SSL_CTX **ret, struct ward_err *e)
 		r = wrong(e, "cannot use the key", key);
 	if (r == 0 && SSL_CTX_check_private_key(ctx) != 1)
 		r = ward_fail(e, EINVAL, "%s is not the key of %s", key, cert);
+	if (r == 0 && clients)
+		r = ask_clients(ctx, dir, e);
 	if (r < 0) {
 		SSL_CTX_free(ctx);
 		return r;
@@ -142,7 +168,7 @@ static void reload(struct server *s)
 	struct ward_err e = { 0 };
 	SSL_CTX *fresh = NULL;
 
-	if (load(s->dir, &fresh, &e) < 0) {
+	if (load(s->dir, s->clients, &fresh, &e) < 0) {
 		fprintf(stderr, "ward serve: the old certificate stays: %s\n", e.why);
 		return;
 	}
@@ -484,19 +510,20 @@ static int prepare(struct server *s, struct ward_err *e)
 
 int main(int argc, char **argv)
 {
-	struct server s = { .dir = argc == 2 ? argv[1] : "" };
+	bool clients = argc == 3 && strcmp(argv[2], TLS_CLIENTS) == 0;
+	struct server s = { .dir = argc > 1 ? argv[1] : "", .clients = clients };
 	struct ward_err e = { 0 };
 	const char ready = 'r';
 	int r;
 
-	if (argc != 2) {
+	if (argc != 2 && !clients) {
 		fputs("wardd-tls is started by ward serve --tls-dir\n", stderr);
 		return 2;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fcntl(LISTEN_FD, F_SETFD, FD_CLOEXEC);
 	fcntl(FRONT_FD, F_SETFD, FD_CLOEXEC);
-	r = load(s.dir, &s.ctx, &e);
+	r = load(s.dir, s.clients, &s.ctx, &e);
 	if (r == 0)
 		r = prepare(&s, &e);
 	if (r < 0) {

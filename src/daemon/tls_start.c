@@ -17,9 +17,10 @@
 #include "host/program.h"
 
 /* In the child: its two descriptors are 3 and 4, and it has no other. */
-static void become(const char *program, const char *dir, int listen_fd, int front_fd)
+static void become(const char *program, const char *dir, bool clients, int listen_fd, int front_fd)
 {
-	char *const argv[] = { (char[]){ "wardd-tls" }, strdup(dir), NULL };
+	char *const argv[] = { (char[]){ "wardd-tls" }, strdup(dir),
+			       clients ? (char[]){ TLS_CLIENTS } : NULL, NULL };
 	char *const env[] = { NULL };
 	int a = fcntl(listen_fd, F_DUPFD, 10), b = fcntl(front_fd, F_DUPFD, 10);
 
@@ -31,7 +32,8 @@ static void become(const char *program, const char *dir, int listen_fd, int fron
 	_exit(127);
 }
 
-int tls_start(const char *dir, int listen_fd, int *ret_fd, pid_t *ret_pid, struct ward_err *e)
+int tls_start(const char *dir, bool clients, int listen_fd, int *ret_fd, pid_t *ret_pid,
+	      struct ward_err *e)
 {
 	auto_free char *program = NULL;
 	int pair[2], big = 1 << 20, r = program_path("wardd-tls", &program, e);
@@ -45,7 +47,7 @@ int tls_start(const char *dir, int listen_fd, int *ret_fd, pid_t *ret_pid, struc
 	(void)setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
 	pid = fork();
 	if (pid == 0)
-		become(program, dir, listen_fd, pair[1]);
+		become(program, dir, clients, listen_fd, pair[1]);
 	close(pair[1]);
 	close(listen_fd);
 	if (pid < 0) {

@@ -4,6 +4,7 @@ import http.client
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import ssl
@@ -71,10 +72,19 @@ def certificate(t, directory, authority=None):
     return authority
 
 
+def client_certificate(t):
+    """A directory with cert.pem and key.pem of a client, and the name of its authority's files."""
+    directory = t.fresh_dir("client")
+    return directory, certificate(t, directory)
+
+
 class TlsServer(Server):
-    def __init__(self, t, *options, before=()):
+    def __init__(self, t, *options, before=(), clients=None):
         self.directory = t.fresh_dir("tls")
         self.authority = certificate(t, self.directory)
+        if clients:
+            shutil.copy(clients, os.path.join(self.directory, "clients.pem"))
+            options += ("--tls-clients",)
         self.trust = ssl.create_default_context(cafile=self.authority + ".pem")
         super().__init__(t, "--tls-dir", self.directory, *options, before=before)
 
@@ -176,6 +186,49 @@ def test_serve_tls_bad_directory(t):
     r = t.ward("serve", "--state", state, "--listen", "0.0.0.0:0")
     t.equal(r.rc, 2)
     t.contains(r.err, "--tls-dir")
+
+
+def test_serve_tls_clients(t):
+    """With --tls-clients the handshake is for clients with a certificate; they need a key too."""
+    known, authority = client_certificate(t)
+    foreign, _ = client_certificate(t)
+    s = TlsServer(t, clients=authority + ".pem")
+
+    def ask(directory, path="/healthz"):
+        trust = ssl.create_default_context(cafile=s.authority + ".pem")
+        if directory:
+            trust.load_cert_chain(os.path.join(directory, "cert.pem"),
+                                  os.path.join(directory, "key.pem"))
+        c = http.client.HTTPSConnection("127.0.0.1", s.port, timeout=30, context=trust)
+        try:
+            c.request("GET", path)
+            return c.getresponse().status
+        except (ssl.SSLError, ConnectionError):
+            return None
+        finally:
+            c.close()
+
+    t.equal([ask(d) for d in (None, foreign, known)], [None, None, 200])
+    t.equal(ask(known, "/v2/sandboxes"), 401)
+    # what SIGHUP reads counts for the next connection
+    shutil.copy(os.path.join(foreign, "ca.pem"),
+                os.path.join(s.directory, "clients.pem"))
+    s.process.send_signal(signal.SIGHUP)
+    s.wait_log("the certificate was read again")
+    t.equal([ask(d) for d in (None, foreign, known)], [None, 200, None])
+    # an empty list of authorities is none that counts
+    with open(os.path.join(s.directory, "clients.pem"), "w"):
+        pass
+    s.process.send_signal(signal.SIGHUP)
+    s.wait_log("the old certificate stays")
+    t.equal([ask(d) for d in (None, foreign, known)], [None, 200, None])
+    r = t.ward("serve", "--listen", "127.0.0.1:0", "--tls-clients", "--state", t.fresh_dir("s"))
+    t.equal(r.rc, 2)
+    t.contains(r.err, "--tls-dir")
+    r = t.ward("serve", "--listen", "127.0.0.1:0", "--tls-clients", "--tls-dir", known, "--state",
+               t.fresh_dir("s"))
+    t.equal(r.rc, 2)
+    t.contains(r.err, "clients.pem")
 
 
 def test_serve_tls_hostile(t):
