@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/patch_binary.h"
 #include "base/remove.h"
 #include "git/pack.h"
 #include "guard/guard_internal.h"
@@ -43,15 +44,19 @@ static int out_of_memory(struct take *t)
 /* An empty store that borrows from the host's. */
 static int make_store(struct take *t, const char *name, const char *git_dir)
 {
-	auto_buf line = { 0 }, path = { 0 };
+	auto_buf objects = { 0 }, line = { 0 }, path = { 0 };
 	int status = remove_tree_at(t->dir_fd, name);
 
 	if (status < 0 && status != -ENOENT)
 		return status;
-	buf_printf(&line, "%s/objects\n", git_dir);
+	buf_printf(&objects, "%s/objects", git_dir);
+	patch_put_name(&line, "", buf_text(&objects)); /* it may have a line break */
+	buf_puts(&line, "\n");
 	buf_printf(&path, "%s/info/alternates", name);
-	if (line.failed || path.failed || mkdirat(t->dir_fd, name, 0700) < 0)
-		return line.failed || path.failed ? -ENOMEM : -errno;
+	if (objects.failed || line.failed || path.failed)
+		return -ENOMEM;
+	if (mkdirat(t->dir_fd, name, 0700) < 0)
+		return -errno;
 	return file_write(t->dir_fd, path.data, line.data, line.len, NULL);
 }
 
