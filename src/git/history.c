@@ -382,7 +382,7 @@ static int judge_links(struct take *t, const char *prefix, int64_t until_ms,
 }
 
 /* The same where a submodule has its repository in its own work tree. That one has a view of its
- * own, which is taken over first, but not yet while the sandbox runs. */
+ * own, which is taken over first. */
 static int judge_in_place(struct take *t, const char *tree, const struct doubt *link,
 			  int64_t until_ms)
 {
@@ -404,7 +404,7 @@ static int judge_in_place(struct take *t, const char *tree, const struct doubt *
 	buf_printf(&ids, "%s\n", link->id);
 	if (ids.failed)
 		return -ENOMEM;
-	return t->live && !ids_complete(git_dir, ids.data) ? 1 : judge_ids(&h, &ids);
+	return judge_ids(&h, &ids);
 }
 
 /* A commit of a submodule that is held there is a doubt about the commit that names it. */
@@ -434,6 +434,8 @@ int history_link_fault(struct take *t, const char *prefix, const char *tree,
 	auto_buf line = { 0 };
 	int status;
 
+	if (t->live)
+		return 1;
 	buf_printf(&line, "%s\n", link->id);
 	status = line.failed ? -ENOMEM : judge_links(t, prefix, until_ms, &line);
 	if (status == 0)
@@ -450,8 +452,9 @@ static int judge_ids(const struct history *one, const struct buf *ids)
 
 	if (status == 0)
 		status = read_answer(&h);
+	/* commits of submodules come at the end, and what names them no sooner */
 	if (status == 0 && h.links.len)
-		status = doubt_links(&h);
+		status = h.t->live ? 1 : doubt_links(&h);
 	if (status == 0 && h.doubts.len)
 		status = doubts_clear_known(h.t, h.git_dir, NULL, &h.doubts);
 	if (status == 0 && h.doubts.len)

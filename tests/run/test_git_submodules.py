@@ -96,6 +96,19 @@ def test_hostile(t):
         t.equal(git(t, "fsck", "--no-dangling", cwd=f"{ws}/{name}").rc, 0, f"{name}: fsck")
 
 
+@by_turns
+@needs("git")
+@timeout(120)
+def test_taken_while_it_runs(t):
+    """What arrives while the sandbox runs is none of it: the submodule's own commits come later."""
+    ws = t.workspace()
+    names = ("commit", "recurse", "embedded", "new")
+    make(t, ws, names)
+    script = "\n".join(f"(cd '{name}'\n{EVIL}\n{HOSTILE[name]}\n)" for name in names)
+    t.ward("run", *PASSED, "--", "bash", "-c", f"{script}\nsleep 4", cwd=ws, env=WHO, timeout=60)
+    use_git(t, ws, names)
+
+
 @needs("git")
 @timeout(60)
 def test_ordinary(t):
