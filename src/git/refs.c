@@ -463,7 +463,7 @@ static int move_refs(struct merge *m, const char *git_dir, struct strv *names)
 			return ward_fail(m->t->e, status < 0 ? -status : EIO,
 					 "cannot read the refs of %s", git_dir);
 		status = ref_moves_do(m->t, git_dir, &m->moves);
-		if (status == 0 && agree_on_moved(m) < 0)
+		if (agree_on_moved(m) < 0) /* also where only some were moved */
 			return out_of_memory(m->t);
 		again = status == 0 && !m->t->live && round + 1 < ROUNDS_MAX &&
 			find_overtaken(m, git_dir, names);
@@ -489,10 +489,13 @@ int take_refs(struct take *t, const char *prefix)
 	if (status)
 		status = ward_fail(t->e, status < 0 ? -status : EIO, "cannot read the refs of %s",
 				   git_dir);
-	else
+	else {
+		int written;
+
 		status = move_refs(&m, git_dir, &names);
-	if (status == 0)
-		status = write_base(t, agreed, &m.base);
+		written = write_base(t, agreed, &m.base);
+		status = status ? status : written;
+	}
 	ref_moves_clear(&m.moves);
 	files_clear(&m.base.files);
 	files_clear(&m.mine.files);

@@ -166,17 +166,21 @@ static int take_all(struct take *t)
 				   take_objects, judge_histories, take_indexes };
 	static int (*const after[])(struct take *) = { check_heads, take_state, take_logs,
 						       take_configs };
-	int status = 0;
+	int status = 0, written;
+	bool began;
 
 	for (size_t i = 0; i < ARRAY_LEN(before) && status >= 0; i++)
 		status = before[i](t);
+	began = status >= 0;
 	for (size_t i = 0; i < t->repositories.len && status >= 0; i++)
 		status = go_on(t, t->repositories.items[i], take_refs(t, t->repositories.items[i]));
 	for (size_t i = 0; i < ARRAY_LEN(after) && status >= 0; i++)
 		status = after[i](t);
-	if (status >= 0 && t->live)
-		status = write_base(t);
+	/* what has moved is on record, also where something after it failed: at the end it would count
+	 * as the host's own */
+	written = began && t->live ? write_base(t) : 0;
 	say_rest(t);
+	status = status < 0 ? status : written;
 	return status < 0 ? status : 0;
 }
 
