@@ -176,8 +176,8 @@ static int take_all(struct take *t)
 		status = go_on(t, t->repositories.items[i], take_refs(t, t->repositories.items[i]));
 	for (size_t i = 0; i < ARRAY_LEN(after) && status >= 0; i++)
 		status = after[i](t);
-	/* what has moved is on record, also where something after it failed: at the end it would count
-	 * as the host's own */
+	/* what has moved is on record, also where something after it failed: at the end it would
+	 * count as the host's own */
 	written = began && t->live ? write_base(t) : 0;
 	say_rest(t);
 	status = status < 0 ? status : written;
