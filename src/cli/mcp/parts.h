@@ -113,6 +113,7 @@ struct work {
 	pid_t pid;       /* 0: it waits */
 	bool again;      /* its wrapped server ended before it was asked: this is the second try */
 	int relay_fd;    /* while its process is started: to the wrapped server; else -1 */
+	pid_t served_by; /* the run of the wrapped server */
 	int fd; /* its question and its answer come from here; -1: it waits, or has ended */
 	struct buf answer;
 	enum asking asking;
@@ -306,6 +307,10 @@ int wrap_on_time(struct server *s, uint64_t now_ms);
 /* A connection to the tool's sandbox, which is the caller's. -EBUSY: try again later. */
 must_check int wrap_connect(struct server *s, const struct offer *offer, int *ret_fd,
 			    struct ward_err *e);
+/* The run that serves the tool's calls now. */
+pid_t wrap_serves(const struct server *s, const struct offer *offer);
+/* That run has not answered, because it is ending: what comes next waits until it is gone. */
+void wrap_end(struct server *s, const struct offer *offer, pid_t run);
 /* Whether it is a process of one of them. */
 bool wrap_owns(const struct server *s, pid_t pid);
 /* Whether clients see the tool: one that has changed they do not. */

@@ -270,7 +270,8 @@ bool relay_take_slot(struct relay *r, int control_fd)
 
 void relay_on_turn(struct relay *r)
 {
-	bool ready = r->listed && r->up.state == REMOTE_READY;
+	/* a server that is ended once its other calls are over gets no more of them */
+	bool ready = r->listed && r->up.state == REMOTE_READY && !r->late;
 
 	for (size_t i = 0; i < RELAY_SLOTS_MAX && ready && !r->ended; i++) {
 		struct relay_slot *s = &r->slots[i];

@@ -221,12 +221,13 @@ static bool take_run(struct server *s, struct work *w)
 }
 
 /* It waits to be started once more. */
-static bool try_again(struct work *w)
+static bool try_again(struct server *s, struct work *w)
 {
 	if (!w->offer->wrapped || w->again || w->cancelled ||
 	    strcmp(buf_text(&w->answer), WORK_AGAIN "\n") != 0)
 		return false;
 	w->again = true;
+	wrap_end(s, w->offer, w->served_by);
 	buf_free(&w->answer);
 	own_close_fd(&w->fd);
 	w->fd = -1;
@@ -240,7 +241,7 @@ static void finish(struct server *s, struct work *w)
 	size_t n = w->answer.len;
 
 	end_group(s, w);
-	if (try_again(w))
+	if (try_again(s, w))
 		return;
 	if (!w->answer.failed && n && w->answer.data[n - 1] == '\n') {
 		w->answer.data[--w->answer.len] = '\0';
@@ -407,6 +408,7 @@ static int begin(struct server *s, struct work *w)
 			answer_refusal(s, w, &e);
 			return -ECANCELED;
 		}
+		w->served_by = wrap_serves(s, w->offer);
 	}
 	if (r < 0)
 		return r;

@@ -374,6 +374,19 @@ int wrap_connect(struct server *s, const struct offer *offer, int *ret_fd, struc
 				ret_fd, e);
 }
 
+pid_t wrap_serves(const struct server *s, const struct offer *offer)
+{
+	return s->wrap->instances[offer->wrapped->instance].run;
+}
+
+void wrap_end(struct server *s, const struct offer *offer, pid_t run)
+{
+	struct instance *i = &s->wrap->instances[offer->wrapped->instance];
+
+	if (i->run == run)
+		instance_end(i);
+}
+
 bool wrap_owns(const struct server *s, pid_t pid)
 {
 	for (size_t i = 0; s->wrap && i < s->wrap->instance_count; i++)
