@@ -12,6 +12,7 @@
  */
 #include "observe/unreached.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
@@ -91,9 +92,11 @@ static bool is_listening_in(const char *file, uint16_t port)
 {
 	auto_buf text = { 0 };
 	const char *line;
+	int r = io_read_file(AT_FDCWD, file, TABLE_BYTES, &text);
 
-	if (io_read_file(AT_FDCWD, file, TABLE_BYTES, &text) < 0)
+	if (r < 0 && r != -EFBIG) /* what listens comes first in it */
 		return false;
+	buf_add(&text, "", 0);
 	for (line = buf_text(&text); *line; line += strcspn(line, "\n"), line += *line == '\n')
 		if (listeners_read_line(line) == port)
 			return true;
