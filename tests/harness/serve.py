@@ -210,11 +210,9 @@ def fetch_once(t, name, command):
 def fetch(t, name, place, command):
     work = tempfile.mkdtemp(dir=t.cache)
     os.chmod(work, 0o755)
-    # root in every id: node reads no NODE_EXTRA_CA_CERTS where they differ
-    whole = {"user": 0, "group": 0, "extra_groups": []} if users.IS_ROOT else {}
     try:
         r = subprocess.run(command(work), capture_output=True, text=True, timeout=240, cwd=work,
-                           **whole)
+                           **users.whole())
         problem = r.stderr[-300:] if r.returncode else None
     except (OSError, subprocess.TimeoutExpired) as error:
         problem = str(error)

@@ -248,7 +248,7 @@ def prepare_rig(work):
     if not os.path.exists(f"{kept}/vmlinux"):
         subprocess.run([f"{TOP}/tools/vm_boot.sh", "--fetch"],
                        env={**os.environ, "WARD_VM_WORK": kept}, check=True,
-                       stdout=subprocess.DEVNULL)
+                       stdout=subprocess.DEVNULL, **users.whole())
     os.makedirs(part, exist_ok=True)
     shutil.copy(f"{kept}/vmlinux", part)
     shutil.copytree(f"{kept}/root/modules", f"{part}/modules", dirs_exist_ok=True)
